@@ -26,7 +26,8 @@ import numpy as np
 
 from serene.controller.http.client import ControllerClient, NoController
 from tests.controller.processes import own_network, until
-from tests.support.warm import MARK, warm_python
+from tests.support.warm import MARK
+from tests.support.warm_process import WarmProcess
 
 ROOT = Path(__file__).resolve().parents[1]
 # For runs of many rounds, the cheaper model, and its slots: BMv2 spends most of the time on packets; with the embedded
@@ -64,22 +65,25 @@ def interfaces() -> set[str]:
 
 
 class Marked:
-    """A process all of whose descendants can be found, even after they have detached themselves from it."""
+    """A process all of whose descendants can be found, even after they have detached themselves from it. It leads a
+    session of its own. warm: in a warm Python, which is not the test's own child; the command begins with
+    ``sys.executable``."""
 
-    def __init__(self, command: list[str], log: Path, **environment: str) -> None:
+    def __init__(self, command: list[str], log: Path, *, warm: bool = False, **environment: str) -> None:
         self.log = log
         self._mark = f"{MARK}={uuid.uuid4()}"
         name, _, value = self._mark.partition("=")
+        variables = {**os.environ, "COLUMNS": "200", name: value, **environment}
+        self.process: subprocess.Popen[bytes] | WarmProcess
         with log.open("wb") as output:
+            if warm:
+                number = output.fileno()
+                self.process = WarmProcess(command[1:], number, number, ROOT, variables, modules="torch")
+                return
             self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=output,
-                cwd=ROOT,
-                start_new_session=True,
-                env={**os.environ, "COLUMNS": "200", name: value, **environment},
-            )
+                command, stdin=subprocess.PIPE, stdout=output, stderr=output, cwd=ROOT, start_new_session=True,
+                env=variables,
+            )  # fmt: skip
 
     @property
     def output(self) -> str:
@@ -105,11 +109,12 @@ class Marked:
     def wait(self, patience_s: float = 120.0) -> int:
         """Waits until the process has ended, and returns its exit status."""
         until(lambda: self.process.poll() is not None, f"it ends; its output:\n{self.output}", patience_s)
+        assert self.process.returncode is not None
         return self.process.returncode
 
     def end(self) -> None:
         """Kills whatever is left of it, for tests that failed half-way."""
-        if self.process.stdin is not None:
+        if isinstance(self.process, subprocess.Popen) and self.process.stdin is not None:
             self.process.stdin.close()
         if self.process.poll() is None:
             self.process.kill()
@@ -120,30 +125,28 @@ class Marked:
 
 
 class Run(Marked):
-    """``python -m serene.experiments.run``, which writes to ``out``. warm: in a warm Python (tests/support/warm.py), if
-    the test sends it no signals."""
+    """``python -m serene.experiments.run``, which writes to ``out``; as a rule in a warm Python."""
 
     def __init__(
-        self, out: Path, log: Path, *options: object, environment: dict[str, str] | None = None, warm: bool = False
+        self, out: Path, log: Path, *options: object, environment: dict[str, str] | None = None, warm: bool = True
     ) -> None:
         self.out = out
-        python = warm_python() if warm else sys.executable
-        command = [python, "-m", "serene.experiments.run", "--out", str(out), *map(str, options)]
-        super().__init__(command, log, **(environment or {}))
+        command = [sys.executable, "-m", "serene.experiments.run", "--out", str(out), *map(str, options)]
+        super().__init__(command, log, warm=warm, **(environment or {}))
 
     def until_training(self, step: int = 2, patience_s: float = 120.0, of: Callable[[list[int]], int] = min) -> str:
-        """Waits until every worker has done ``step`` steps, with ``of=max`` one of them, and returns the controller's
-        URL."""
+        """Waits until every worker has done and recorded ``step`` steps, with ``of=max`` one of them, and returns the
+        controller's URL. A worker has done a step when it has contributed to the next one."""
         announced = "in another terminal"
         until(lambda: announced in self.output or self.process.poll() is not None, "the run starts", patience_s)
         assert self.process.poll() is None, self.output
         given = re.search(r"SERENE_CONTROLLER=(http\S+)", self.output)
         url = given[1] if given else "http://127.0.0.1:8559"
         with ControllerClient(url) as client:
-            until(lambda: self._step(client, of) >= step, f"{of.__name__} of the workers' steps is {step}", patience_s)
+            until(lambda: self._iteration(client, of) > step, f"{of.__name__} of the steps is {step}", patience_s)
         return url
 
-    def _step(self, client: ControllerClient, of: Callable[[list[int]], int]) -> int:
+    def _iteration(self, client: ControllerClient, of: Callable[[list[int]], int]) -> int:
         assert self.process.poll() is None, self.output
         with contextlib.suppress(NoController):
             for job in client.jobs():
@@ -178,7 +181,7 @@ def finished(
     """A run in an empty network that has ended well, and of which nothing is left. meanwhile: is called with the run
     when it has begun."""
     with private_network():
-        run = Run(folder / "out", folder / "log", *options, warm=True)
+        run = Run(folder / "out", folder / "log", *options)
         try:
             if meanwhile is not None:
                 meanwhile(run)

@@ -35,8 +35,9 @@ class Events:
         self._ends: list[tuple[float, Event]] = []  # events that have begun, and when they end, in monotonic seconds
         self._switch_killed_at = 0.0  # Unix seconds: the counters of its successor lack what was contributed before
         self.played: list[Json] = []
-        # For each worker that was killed, the steps it had done by then in the present session.
+        # For each worker process that was killed, what it had contributed by then in the present session, in steps.
         self.lost_incarnations: list[int] = []
+        self._replaced: set[int] = set()  # the workers whose processes these were
 
     @property
     def under_way(self) -> bool:
@@ -92,6 +93,7 @@ class Events:
             self._network.parts[_switch(event)].kill()
             self._switch_killed_at = unix_s()
             self.lost_incarnations.clear()
+            self._replaced.clear()
         elif event.action is Action.RESTART_CONTROLLER:
             self._network.parts["controller"].kill()
         elif event.worker is not None:
@@ -116,8 +118,10 @@ class Events:
         """Starts a process for the steps that the killed one has left undone."""
         before = self._workers[worker].steps()
         done = self._steps_of(worker)
-        # A session that follows a lost one begins with the rounds that restore the sums, which are contributions, too.
-        restoring = rounds(self._settings.racks) if self._switch_killed_at else 0
+        # A session that follows a lost one begins with the rounds that restore the sums, which are contributions, too;
+        # a process that joins it later has no part in them.
+        restoring = rounds(self._settings.racks) if self._switch_killed_at and worker not in self._replaced else 0
+        self._replaced.add(worker)
         self.lost_incarnations.append(restoring + sum(float(row["t_unix"]) > self._switch_killed_at for row in done))
         arguments = list(self._arguments(worker))
         arguments[arguments.index("--steps") + 1] = str(max(self._settings.steps - before, 1))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from types import TracebackType
 
 from tests.controller.processes import until
-from tests.ports import some_port
 from tests.runs import ROOT, Marked
 
 WORKERS = 2
@@ -19,12 +19,12 @@ class Dask:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self.address = f"tcp://127.0.0.1:{some_port()}"
         self._begun: list[Marked] = []
 
     def __enter__(self) -> Dask:
-        self.scheduler = self._begin("scheduler", "--host", self.address, "--no-dashboard")
-        until(lambda: "Scheduler at" in self.scheduler.output, "the scheduler listens")
+        self.scheduler = self._begin("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        listening = r"Scheduler at: +(\S+)\n"
+        self.address = until(lambda: re.search(listening, self.scheduler.output), "the scheduler listens")[1]
         for number in range(WORKERS):
             self._begin("worker", self.address, "--nthreads", "1", "--no-dashboard", "--name", str(number))
         for worker in self._begun[1:]:

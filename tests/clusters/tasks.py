@@ -10,7 +10,7 @@ from pathlib import Path
 
 def do(task: str) -> str:
     """Does a task, ``name`` or ``name:how``. ``kill`` kills the process; ``kill-once PATH`` only the first one, which
-    writes its process id to PATH; ``fail`` raises; ``data`` reads a data set that is not there; ``wait PATH`` waits
+    makes PATH; ``fail`` raises; ``data`` reads a data set that is not there; ``wait PATH`` waits
     until PATH exists."""
     name, _, how = task.partition(":")
     what, _, path = how.partition(" ")
@@ -31,8 +31,7 @@ def do(task: str) -> str:
 
 def _first(path: Path) -> bool:
     try:
-        with path.open("x") as file:
-            file.write(str(os.getpid()))
+        path.touch(exist_ok=False)
     except FileExistsError:
         return False
     return True

@@ -25,13 +25,6 @@ from tests.runs import Marked
 KINDS = ("here", "dask", "submitit")
 
 
-@pytest.fixture(scope="module")
-def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Its workers may be killed: others take their places."""
-    with Dask(tmp_path_factory.mktemp("dask")) as dask:
-        yield Cluster(dask.address)
-
-
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
     if request.param == "dask":
@@ -47,7 +40,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]
 everywhere = pytest.mark.parametrize("cluster", KINDS, indirect=True)
 
 
-def done(cluster: Cluster, tasks: list[str], scratch: Path) -> dict[str, Done[str, str]]:
+def outcomes(cluster: Cluster, tasks: list[str], scratch: Path) -> dict[str, Done[str, str]]:
     with cluster.executor(2, scratch) as executor:
         return {each.task: each for each in work_off(tasks, do, executor)}
 
@@ -56,7 +49,7 @@ def done(cluster: Cluster, tasks: list[str], scratch: Path) -> dict[str, Done[st
 def test_failed_task_or_killed_worker_affects_no_other_task(cluster: Cluster, tmp_path: Path) -> None:
     once = f"c:kill-once {tmp_path / 'first'}"
     tasks = ["a", "b:fail", once, "d:kill", "e:data", "f"]
-    found = done(cluster, tasks, tmp_path)
+    found = outcomes(cluster, tasks, tmp_path)
     assert set(found) == set(tasks)
     assert {task: each.result for task, each in found.items() if each.trouble is None} == {
         "a": "a done", once: "c done", "f": "f done"
@@ -89,11 +82,11 @@ def test_worker_with_another_serene_version_is_refused(
 ) -> None:
     monkeypatch.setattr(driver, "this_build", lambda: "version 0.0.1")
     if not cluster.where:
-        assert done(cluster, ["a"], tmp_path)["a"].result == "a done", "a process of this one runs the same"
+        assert outcomes(cluster, ["a"], tmp_path)["a"].result == "a done", "a process of this one runs the same"
         return
     message = rf"another Serene .* worker .*: {build.this_build()}; the driver's is version 0\.0\.1; install"
     with pytest.raises(ClusterFailed, match=message):
-        done(cluster, ["a", "b"], tmp_path)
+        outcomes(cluster, ["a", "b"], tmp_path)
 
 
 @pytest.mark.parametrize("cluster", ["submitit"], indirect=True)
@@ -106,19 +99,6 @@ def test_job_without_a_result_does_not_delay_others(
         results = work_off(["a:kill", "b", "c"], do, executor)
         assert {next(results).result, next(results).result} == {"b done", "c done"}
         results.close()
-
-
-def test_task_of_a_killed_dask_worker_moves_to_another(dask: Cluster, tmp_path: Path) -> None:
-    """Finished tasks stay finished."""
-    with dask.executor(2, tmp_path) as executor:
-        gate, begun = tmp_path / "gate", tmp_path / "begun"
-        results = work_off(["a", f"b:kill-once {begun}", f"c:wait {gate}"], do, executor)
-        found = [next(results), next(results)]
-        assert {each.task[0] for each in found} == {"a", "b"}
-        victim = int(begun.read_text())
-        until(lambda: not Path(f"/proc/{victim}").exists(), "its process is gone")
-        gate.touch()
-        assert next(results).result == "c done"
 
 
 def test_dask_task_is_repeated_if_its_worker_dies_at_fetch(
@@ -138,7 +118,7 @@ def test_dask_task_is_repeated_if_its_worker_dies_at_fetch(
         return found
 
     monkeypatch.setattr(Future, "status", property(status))
-    assert done(dask, ["a"], tmp_path)["a"].result == "a done"
+    assert outcomes(dask, ["a"], tmp_path)["a"].result == "a done"
     assert fetched == 2
 
 

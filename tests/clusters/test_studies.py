@@ -22,7 +22,6 @@ from serene.experiments.straggler_study.cell import Cell, RackNetwork
 from serene.experiments.straggler_study.simulated import simulate
 from serene.experiments.straggler_study.sweep import sweep
 from serene.experiments.straggler_study.trace import Store
-from tests.clusters.dask import Dask
 from tests.ports import some_port
 
 CELLS = [Cell(model="nothing", steps=3, seed=seed) for seed in range(1, 4)]
@@ -35,14 +34,12 @@ def quiet() -> Console:
     return Console(file=StringIO())
 
 
-def test_cells_on_dask_give_the_same_results_as_here(tmp_path: Path) -> None:
+def test_cells_on_dask_give_the_same_results_as_here(dask: Cluster, tmp_path: Path) -> None:
     store, answers = Store(tmp_path / "cells"), Answers(tmp_path / "answers")
-    with Dask(tmp_path) as dask:
-        cluster = Cluster(dask.address)
-        assert sweep(CELLS[:2], store, quiet(), cluster=cluster) == 2
-        with pytest.raises(Failed, match=r"1 of 3 cells failed:\n.*DataError: .* \(on worker .*, process \d+\)"):
-            sweep([*CELLS, RACKS, NOWHERE], store, quiet(), cluster=cluster)
-        studies.sweep([Group("simulations", QUESTIONS, answer, 1, cluster)], answers, quiet())
+    assert sweep(CELLS[:2], store, quiet(), cluster=dask) == 2
+    with pytest.raises(Failed, match=r"1 of 3 cells failed:\n.*DataError: .* \(on worker .*, process \d+\)"):
+        sweep([*CELLS, RACKS, NOWHERE], store, quiet(), cluster=dask)
+    studies.sweep([Group("simulations", QUESTIONS, answer, 1, dask)], answers, quiet())
     assert store.missing([*CELLS, RACKS, NOWHERE]) == [NOWHERE], "what is done stays, whatever fails"
     for cell in (CELLS[2], RACKS):
         found = store.get(cell)

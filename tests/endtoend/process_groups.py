@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,8 +22,6 @@ STEPS = 25
 
 
 MASTER = ("10.0.0.1", "29500")  # a host's own address: the others reach it through the switch
-
-
 TORCHRUN = ["-m", "torch.distributed.run"]
 
 
@@ -39,38 +36,26 @@ def hosts(
         yield network
 
 
-def environment(network: MininetNetwork) -> dict[str, str]:
-    return {
-        **os.environ,
-        "SERENE_CONTROLLER": network.unix_url,
-        "OMP_NUM_THREADS": "1",
-    }
-
-
 def start(network: MininetNetwork, folder: Path, arguments: Sequence[str]) -> list[subprocess.Popen[bytes]]:
     """Starts ``python ARGUMENTS`` as each host's rank, in a warm Python; output goes to files."""
-    processes, ranks = [], network.settings.workers
-    for rank in range(ranks):
-        variables = {"RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": str(ranks)}
-        variables |= {"MASTER_ADDR": MASTER[0], "MASTER_PORT": MASTER[1]}
-        with (folder / f"rank-{rank}.log").open("wb") as log:
-            command = [warm_python(), *arguments]
-            env = {**environment(network), **variables}
-            processes.append(network.popen(rank, command, stdout=log, stderr=log, cwd=str(ROOT), env=env))
-    return processes
+    return [_start(network, folder, rank, [warm_python(), *arguments]) for rank in range(network.settings.workers)]
 
 
 def torchrun(network: MininetNetwork, folder: Path, arguments: Sequence[str]) -> list[subprocess.Popen[bytes]]:
-    """As a user does it: torchrun and the ranks start in interpreters of their own."""
-    processes, ranks = [], network.settings.workers
-    for rank in range(ranks):
-        nodes = ["--nnodes", str(ranks), "--node-rank", str(rank), "--nproc-per-node", "1"]
-        nodes += ["--master-addr", MASTER[0], "--master-port", MASTER[1]]
-        with (folder / f"rank-{rank}.log").open("wb") as log:
-            command = [sys.executable, *TORCHRUN, *nodes, *arguments]
-            env = environment(network)
-            processes.append(network.popen(rank, command, stdout=log, stderr=log, cwd=str(ROOT), env=env))
-    return processes
+    """As a user does it: torchrun starts each rank, in an interpreter of its own."""
+    ranks = network.settings.workers
+    command = [warm_python(), *TORCHRUN, "--nnodes", str(ranks), "--nproc-per-node", "1"]
+    command += ["--master-addr", MASTER[0], "--master-port", MASTER[1]]
+    return [_start(network, folder, rank, [*command, "--node-rank", str(rank), *arguments]) for rank in range(ranks)]
+
+
+def _start(network: MininetNetwork, folder: Path, rank: int, command: Sequence[str]) -> subprocess.Popen[bytes]:
+    variables = {
+        "SERENE_CONTROLLER": network.unix_url, "OMP_NUM_THREADS": "1", "RANK": str(rank), "LOCAL_RANK": "0",
+        "WORLD_SIZE": str(network.settings.workers), "MASTER_ADDR": MASTER[0], "MASTER_PORT": MASTER[1],
+    }  # fmt: skip
+    with (folder / f"rank-{rank}.log").open("wb") as log:
+        return network.popen(rank, command, stdout=log, stderr=log, cwd=str(ROOT), env={**os.environ, **variables})
 
 
 def outputs(folder: Path) -> list[str]:
@@ -78,8 +63,7 @@ def outputs(folder: Path) -> list[str]:
     return [path.read_text(errors="replace") for path in sorted(folder.glob("rank-*.log"))]
 
 
-def end(processes: Sequence[subprocess.Popen[bytes]], folder: Path) -> None:
-    """They end well."""
+def end_well(processes: Sequence[subprocess.Popen[bytes]], folder: Path) -> None:
     try:
         until(lambda: all(process.poll() is not None for process in processes), "the ranks end", PATIENCE_S)
         assert [process.returncode for process in processes] == [0] * len(processes), outputs(folder)

@@ -15,13 +15,12 @@ import pytest
 
 from serene.controller.http.client import ControllerClient
 from serene.experiments.network_study.emulated.plan import NETWORKS
+from serene.topologies.processes import OwnFolder
 from tests.controller.processes import until
-from tests.endtoend.stopped import is_kept
+from tests.endtoend.stopped import ENDLESS, SLOTS, check_results
 from tests.runs import Marked, Run, interfaces
 
 pytestmark = [pytest.mark.mininet, pytest.mark.usefixtures("network")]
-
-ENDLESS = ("--target", "embedded", "--workers", 2, "--steps", 100_000, "--compute-ms", 20)
 
 StartRun = Callable[..., Run]
 
@@ -32,9 +31,9 @@ def start(tmp_path: Path) -> Iterator[StartRun]:
     path of their own is short, for a Unix socket in it."""
     started: list[Run] = []
 
-    def begin(name: str, *options: object) -> Run:
+    def begin(name: str, *options: object, warm: bool = True) -> Run:
         out, log = tmp_path / "runs" / name, tmp_path / f"{name}.log"
-        started.append(Run(out, log, *options, environment={"TMPDIR": temporary}))
+        started.append(Run(out, log, *options, environment={"TMPDIR": temporary}, warm=warm))
         return started[-1]
 
     with tempfile.TemporaryDirectory() as temporary:
@@ -43,22 +42,16 @@ def start(tmp_path: Path) -> Iterator[StartRun]:
             run.end()
 
 
-def nothing_goes_on(run: Run) -> None:
-    until(lambda: not run.alive(), f"every process has ended; left: {run.alive()}")
-    until(lambda: not interfaces(), f"every interface is gone; left: {interfaces()}")
+def wait_until_nothing_runs(run: Marked) -> None:
+    until(lambda: not run.alive() and not interfaces(), "all processes have ended and all interfaces are gone")
 
 
-def nothing_is_left(run: Run) -> None:
-    nothing_goes_on(run)
-    assert not run.out.exists()
-
-
-def everywhere(run: Run) -> None:
+def press_ctrl_c(run: Run) -> None:
     """As a terminal does: to every process of the foreground group."""
     os.killpg(run.process.pid, signal.SIGINT)
 
 
-def without_shells(run: Run) -> None:
+def terminate_without_shells(run: Run) -> None:
     """An `mn` that fails kills the shells of all the machine's networks; neither training nor its end needs any."""
     shells = [pid for pid, command in run.alive().items() if "mininet:" in command]
     assert len(shells) >= 3, run.alive()
@@ -66,7 +59,7 @@ def without_shells(run: Run) -> None:
         os.kill(pid, signal.SIGKILL)
     with ControllerClient("unix:" + socket_of(run)) as client:
         before = client.job(0).workers[0].contributions
-        until(lambda: client.job(0).workers[0].contributions > before + 249, "training continues")
+        until(lambda: client.job(0).workers[0].contributions > before + SLOTS, "training continues")
     run.process.terminate()
 
 
@@ -76,23 +69,24 @@ def socket_of(run: Run) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("stop", [everywhere, without_shells])
+@pytest.mark.parametrize("stop", [press_ctrl_c, terminate_without_shells])
 def test_stopped_run_keeps_its_results(start: StartRun, stop: Callable[[Run], None]) -> None:
     run = start("stopped", *ENDLESS)
-    run.until_training()
+    run.until_training(2)
     stop(run)
     assert run.wait() == 130
-    nothing_goes_on(run)
-    is_kept(run, workers=2)
+    wait_until_nothing_runs(run)
+    assert list(run.out.parent.iterdir()) == [run.out]
+    check_results(run, 2)
 
 
 def test_repeated_ctrl_c_while_starting_leaves_nothing_behind(start: StartRun) -> None:
     """The first signal ends the run, the others come during the clean-up."""
-    run = start("impatient", *ENDLESS, "--racks", 2)
+    run = start("impatient", *ENDLESS, "--racks", 2, warm=False)
     until(lambda: interfaces() or run.process.poll() is not None, "the first interface")
     while run.process.poll() is None:
-        os.killpg(run.process.pid, signal.SIGINT)
-    nothing_is_left(run)
+        press_ctrl_c(run)
+    wait_until_nothing_runs(run)
     assert run.process.returncode in (130, -signal.SIGINT), "the last one may come when Python itself ends"
     assert list(run.out.parent.iterdir()) == []
     assert "Traceback" not in run.output
@@ -118,21 +112,24 @@ def test_ctrl_c_while_a_study_builds_its_network_cleans_up(which: str, tmp_path:
     try:
         assert study.wait(240) == 130
         assert "Traceback" not in study.output and calls.exists()
-        until(lambda: not study.alive() and not interfaces(), "nothing is left")
+        wait_until_nothing_runs(study)
     finally:
         study.end()
 
 
-def test_sigkill_leaves_nothing_running(start: StartRun) -> None:
-    """tests/topologies/test_isolation.py kills the caller's first process, too."""
+def test_sigkill_leaves_nothing_running(start: StartRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder for temporary files stays until the next run makes one. tests/topologies/test_isolation.py kills the
+    caller's first process, too."""
     run = start("killed", *ENDLESS)
     run.until_training()
     run.process.kill()
-    assert run.wait(120) != 0
-    nothing_is_left(run)
+    assert run.wait() != 0
+    wait_until_nothing_runs(run)
+    assert not run.out.exists()
     socket = Path(socket_of(run))
     assert socket.exists(), "nobody was there to remove it"
-    assert start("next", "--target", "embedded", "--workers", 1, "--steps", 1, "--compute-ms", 0).wait() == 0
+    monkeypatch.setattr(tempfile, "tempdir", str(socket.parent.parent))
+    OwnFolder().remove()
     assert not socket.parent.exists()
 
 
@@ -152,7 +149,7 @@ def test_process_that_dies_ends_the_run_and_is_named(
     os.kill(run.find(victim), signal.SIGKILL)
     assert run.wait() == 1
     assert f"error: {message}" in run.output
-    nothing_is_left(run)
+    wait_until_nothing_runs(run)
     assert list(run.out.parent.iterdir()) == []
 
 
@@ -165,6 +162,6 @@ def test_two_runs_at_once_do_not_interfere(start: StartRun, tmp_path: Path) -> N
     runs = [start("a", *options, "--faults", faults), start("b", *options)]
     assert [run.wait() for run in runs] == [0, 0], "\n\n".join(run.output for run in runs)
     for run in runs:
-        assert run.summary()["contributions_applied"] == 5 * 249
+        assert run.summary()["contributions_applied"] == 5 * SLOTS
     assert " 0 repeated" not in runs[0].summary()["links"] and "links" not in runs[1].summary()
     assert interfaces() == set()

@@ -15,15 +15,16 @@ from tests.topologies.conftest import on_bmv2
 
 pytestmark = pytest.mark.mininet
 
-WORKERS, STEPS = 4, 100
+WORKERS, STEPS = 4, 70
+EACH = 5  # steps of the fastest worker between two swaps: after the last one as many are left as take seconds
 PATIENCE_S = 300.0  # for three switches, a controller and four workers to come up on busy processors
 SWAPS = ["ssp:3", "asp", "quorum:3", "mixed:1", "bsp"]
 
 
 def swap(run: Run) -> None:
-    with ControllerClient(run.until_training(5, PATIENCE_S)) as controller:
-        for number, strategy in enumerate(SWAPS):
-            run.until_training(6 + 12 * number, PATIENCE_S, max)  # the slowest may be any number of steps behind
+    with ControllerClient(run.until_training(EACH, PATIENCE_S)) as controller:
+        for number, strategy in enumerate(SWAPS, 1):
+            run.until_training(EACH * number, PATIENCE_S, max)  # the slowest may be any number of steps behind
             controller.set_strategy(0, parse(strategy))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import os
 import re
 import shutil
@@ -13,8 +11,8 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 
 from serene.controller.http.client import ControllerClient
@@ -26,30 +24,27 @@ from serene.strategy import SSP
 from serene.topologies.processes import free_ports
 from tests import disks
 from tests.controller.processes import until
-from tests.endtoend.stopped import is_kept
+from tests.endtoend.stopped import COMPUTE_MS, ENDLESS, WORKERS, check_results
 from tests.runs import Run, missing
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[Run]:
-    """An endless one."""
-    lacking = missing(mininet=False)
-    if lacking:
+@pytest.fixture(scope="module", autouse=True)
+def _possible() -> None:
+    if lacking := missing(mininet=False):
         pytest.skip(f"a local run needs {lacking}")
-    options = ("--no-mininet", "--workers", 2, "--steps", 100_000, "--compute-ms", 20)
-    training = Run(tmp_path / "runs" / "local", tmp_path / "log", *options)
-    yield training
-    training.end()
 
 
-def test_hangup_ends_a_local_run_and_keeps_its_results(run: Run) -> None:
-    """Both the shell and the kernel send SIGHUP, so a run may receive it twice."""
-    run.until_training()
-    for _ in range(2):
-        os.killpg(run.process.pid, signal.SIGHUP)
-    assert run.wait() == 130
-    until(lambda: not run.alive(), "every process has ended")
-    is_kept(run, workers=2)
+def start(folder: Path, *options: object, **more: Any) -> Run:
+    """A local run of two workers in ``folder``, which the caller ends."""
+    return Run(folder / "runs" / "local", folder / "log", "--no-mininet", "--workers", WORKERS, *options, **more)
+
+
+def preloading(folder: Path, code: str) -> dict[str, str]:
+    """The environment of a process whose calls of libc's functions go to those that ``code``, in C, defines."""
+    library = folder / "preloaded.so"
+    command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
+    subprocess.run(command, input=code, text=True, check=True)
+    return {"LD_PRELOAD": str(library)}
 
 
 CLOCK = """
@@ -90,49 +85,91 @@ time_t time(time_t *now) {
 """
 
 
-def test_changing_the_clock_changes_no_measured_time(tmp_path: Path) -> None:
-    """For all of the run's processes: a library preloaded before libc returns the time. The run trains through a
-    program of the user's own."""
-    lacking = missing(mininet=False)
-    if lacking:
-        pytest.skip(f"a local run needs {lacking}")
+@pytest.fixture(scope="module")
+def hung_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Run, float]]:
+    """A run and the seconds that it took. It trains through a program of the user's own until its terminal hangs up.
+    Meanwhile the machine's clock is changed for all of its processes: a library preloaded before libc returns the
+    time. Both the shell and the kernel send SIGHUP, so a run may receive it twice."""
+    folder = tmp_path_factory.mktemp("hung-up")
     for kind in ("json", "p4info.txtpb"):
-        shutil.copy(BUILD / f"serene.{kind}", tmp_path / f"mine.{kind}")
-    library, ahead = tmp_path / "clock.so", tmp_path / "ahead"
-    command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
-    subprocess.run(command, input=CLOCK, text=True, check=True)
+        shutil.copy(BUILD / f"serene.{kind}", folder / f"mine.{kind}")
+    ahead = folder / "ahead"
     ahead.write_text("0")
-    options = ("--no-mininet", "--workers", 2, "--steps", 30, "--compute-ms", 100, "--program", tmp_path / "mine.json")
+    environment = {**preloading(folder, CLOCK), "AHEAD": str(ahead)}
     began = time.monotonic()
-    run = Run(
-        tmp_path / "out", tmp_path / "log", *options, environment={"LD_PRELOAD": str(library), "AHEAD": str(ahead)}
-    )
+    run = start(folder, *ENDLESS, "--program", folder / "mine.json", warm=False, environment=environment)
     try:
-        for step, hours in ((5, 24), (12, -1)):
+        for step, hours in ((3, 24), (6, -1)):
             url = run.until_training(step)
             ahead.write_text(f"{3600 * hours}")
             with ControllerClient(url) as controller:
                 controller.set_strategy(0, SSP(step))
-        assert run.wait() == 0, run.output
+        run.until_training(9)
+        for _ in range(2):
+            os.killpg(run.process.pid, signal.SIGHUP)
+        run.wait()
+        yield run, time.monotonic() - began
     finally:
         run.end()
-    took_s, summary = time.monotonic() - began, run.summary()
-    assert (summary["program"], summary["miscounted"]) == ("mine", [])
-    assert 30 * 0.1 <= summary["wall_s"] < took_s
+
+
+def test_hangup_ends_a_local_run_and_keeps_its_results(hung_up: tuple[Run, float]) -> None:
+    run, _ = hung_up
+    assert run.wait() == 130
+    until(lambda: not run.alive(), "every process has ended")
+    assert list(run.out.parent.iterdir()) == [run.out]
+    check_results(run, 9, program="mine")
+
+
+def test_changing_the_clock_changes_no_measured_time(hung_up: tuple[Run, float]) -> None:
+    run, took_s = hung_up
+    summary = run.summary()
+    assert 9 * COMPUTE_MS / 1e3 <= summary["wall_s"] < took_s
     assert all(t is None or 0 < t < took_s for t in summary["seconds_to_accuracy"].values())
     assert [0 < change["t"] < took_s for change in summary["changes"][1:]] == [True, True]
-    for worker in range(2):
+    for worker in range(WORKERS):
         times = [float(row["t_s"]) for row in run.rows(worker)]
-        assert times == sorted(times) and len(times) == 30
+        assert times == sorted(times) and len(times) >= 9
 
 
-def test_run_stopped_before_training_keeps_no_results(run: Run) -> None:
-    until(lambda: "live page" in run.output, "its workers start")
-    run.process.send_signal(signal.SIGINT)
-    assert run.wait() == 130
-    assert run.output.rstrip().endswith("stopped; no results were kept")
-    until(lambda: not run.alive(), "every process has ended")
-    assert list(run.out.parent.iterdir()) == []
+# prctl with 15, PR_SET_NAME, is how the run names a process that it has forked, before that does anything else.
+STOPPING = """
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int prctl(int option, ...) {
+    va_list given;
+    va_start(given, option);
+    char *name = va_arg(given, char *);
+    va_end(given);
+    int status = syscall(SYS_prctl, option, name, 0, 0, 0);
+    if (option == 15 && strcmp(name, "worker-1") == 0) raise(SIGSTOP);
+    return status;
+}
+"""
+
+
+def is_stopped(run: Run, name: str) -> bool:
+    """Whether the run has a process of this name which a signal has stopped."""
+    found = [pid for pid, command in run.alive().items() if name in command]
+    return any(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T" for pid in found)
+
+
+def test_run_stopped_before_training_keeps_no_results(tmp_path: Path) -> None:
+    """Worker 1 does not get as far as to join the job."""
+    run = start(tmp_path, *ENDLESS, warm=False, environment=preloading(tmp_path, STOPPING))
+    try:
+        until(lambda: "live page" in run.output and is_stopped(run, "worker-1:"), "worker 1 is stopped")
+        run.process.send_signal(signal.SIGINT)
+        assert run.wait() == 130
+        assert run.output.rstrip().endswith("stopped; no results were kept")
+        until(lambda: not run.alive(), "every process has ended")
+        assert list(run.out.parent.iterdir()) == []
+    finally:
+        run.end()
 
 
 def test_other_program_at_the_controllers_port_is_detected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -152,99 +189,79 @@ def test_other_program_at_the_controllers_port_is_detected(monkeypatch: pytest.M
 
 EVENTS = """
 [[events]]
-iteration = 6
+iteration = 2
 action = "restart switch"
 seconds = 0.1
 
 [[events]]
-iteration = 6
+iteration = 2
 action = "restart switch"
 seconds = 0.1
 
 [[events]]
-iteration = 9
+iteration = 4
 action = "restart worker"
 worker = 1
 
 [[events]]
-iteration = 12
+iteration = 6
 action = "restart worker"
 worker = 1
 
 [[events]]
-iteration = 16
+iteration = 8
 action = "restart controller"
 """
 
 
 def test_fault_events_count_a_workers_own_steps(tmp_path: Path) -> None:
     """Not the steps of a session, because the switch's restart begins another one. A worker that is killed twice does
-    as many steps as the others, and an event due while its process is away waits until it has returned."""
-    if lacking := missing(mininet=False):
-        pytest.skip(f"a local run needs {lacking}")
-    faults = tmp_path / "faults.toml"
+    as many steps as the others, and an event due while its process is away waits until it has returned. The steps after
+    the last event last for seconds: a run that ends earlier does not play it."""
+    faults, steps = tmp_path / "faults.toml", 40
     faults.write_text(EVENTS)
-    options = ("--no-mininet", "--workers", 2, "--steps", 20, "--compute-ms", 200, "--faults", faults)
-    training = Run(tmp_path / "out", tmp_path / "log", *options, warm=True)
+    run = start(tmp_path, "--steps", steps, "--compute-ms", 100, "--faults", faults)
     try:
-        assert training.wait(240) == 0, training.output
+        assert run.wait(240) == 0, run.output
     finally:
-        training.end()
-    assert "this never came" not in training.output
-    played = training.summary()["events"]
+        run.end()
+    assert "this never came" not in run.output and ": the sums agree" in run.output
+    played = run.summary()["events"]
     assert [event["event"].partition(" at")[0] for event in played] == [
         "restart switch", "restart switch", "restart worker 1", "restart worker 1", "restart controller",
     ]  # fmt: skip
-    rows = [[float(row["t_s"]) for row in training.rows(worker)] for worker in range(2)]
-    for event, iteration in zip(played, (6, 6, 9, 12, 16), strict=True):
+    rows = [[float(row["t_s"]) for row in run.rows(worker)] for worker in range(WORKERS)]
+    for event, iteration in zip(played, (2, 2, 4, 6, 8), strict=True):
         assert sum(t <= event["t"] for t in rows[1]) >= iteration, event
     # One whose answer was lost with a session is not done again.
-    assert all(18 <= len(of_worker) <= 20 for of_worker in rows)
-    shown = re.findall(r"steps (\d+) (\d+) of 20", training.output)
-    assert [int(steps) for steps, _ in shown] == sorted(int(steps) for steps, _ in shown)
+    assert all(steps - 2 <= len(of_worker) <= steps for of_worker in rows)
+    shown = [int(done) for done in re.findall(rf"steps (\d+) \d+ of {steps}", run.output)]
+    assert shown == sorted(shown)
 
 
-STEPS = 30
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[Path]:
-    lacking = missing(mininet=False)
-    if lacking:
-        pytest.skip(f"a local run needs {lacking}")
-    with disks.disk(tmp_path / "small", "16m") as place:
-        yield place
-
-
-def test_run_writes_its_results_elsewhere_if_the_disk_fills(small: Path, tmp_path: Path) -> None:
+def test_run_writes_its_results_elsewhere_if_the_disk_fills(tmp_path: Path) -> None:
     """Every step of every worker, and the replicas, are elsewhere, and the run prints where."""
-    (tmp_path / "spare").mkdir()
-    options = ("--no-mininet", "--workers", 2, "--steps", STEPS, "--compute-ms", 100)
-    environment = {"TMPDIR": str(tmp_path / "spare")}
-    training = Run(small / "runs" / "out", tmp_path / "log", *options, environment=environment)
-    try:
-        training.until_training(step=3)
-        disks.fill(small)
-        assert training.wait() == 1
-        output = training.output
-        assert "Traceback" not in output
-        found = re.search(
-            r"error: OUT: cannot write \S+: No space left on device; the results are written to (\S+) instead", output
-        )
-        assert found, output
-        assert ": exactly once" in output, "the table is shown all the same"
-        kept = Path(found[1])
-        summary = json.loads((kept / "summary.json").read_text())
-        assert summary["contributions_sent"] == summary["contributions_applied"] > 0
-        with (kept / "metrics.csv").open(newline="") as file:
-            rows = list(csv.DictReader(file))
-        assert sorted((int(row["worker"]), int(row["step"])) for row in rows) == [
-            (worker, step) for worker in range(2) for step in range(1, STEPS + 1)
-        ]
-        replicas = [np.load(kept / f"parameters-{worker}.npy") for worker in range(2)]
-        assert np.array_equal(*replicas)
-        assert list((tmp_path / "spare").glob("serene-*")) == [kept], "nothing else stays"
-        until(lambda: not training.alive(), "every process has ended")
-        assert sorted(path.name for path in small.rglob("*")) == ["ballast", "runs"]
-    finally:
-        training.end()
+    spare = tmp_path / "spare"
+    spare.mkdir()
+    with disks.disk(tmp_path / "runs", "16m") as small:
+        run = start(tmp_path, *ENDLESS, environment={"TMPDIR": str(spare)})
+        try:
+            run.until_training(2)
+            disks.fill(small)
+            run.until_training(5)
+            run.process.send_signal(signal.SIGINT)
+            assert run.wait() == 1
+            assert "Traceback" not in run.output
+            found = re.search(
+                r"error: OUT: cannot write \S+: No space left on device; the results are written to (\S+) instead",
+                run.output,
+            )
+            assert found, run.output
+            assert ": the sums agree" in run.output, "the table is shown all the same"
+            kept = run.out = Path(found[1])
+            check_results(run, 5)
+            until(lambda: not run.alive(), "every process has ended")
+            assert list(spare.glob("serene-*")) == [kept], "nothing else stays"
+            assert sorted(path.name for path in small.rglob("*")) == ["ballast"]
+        finally:
+            run.end()

@@ -15,11 +15,13 @@ import numpy as np
 import pytest
 
 from serene.controller.http.client import ControllerClient
+from serene.controller.jobs.job import JobState
+from serene.controller.status.model import JobStatus
 from serene.experiments.run.network import MininetNetwork
 from serene.strategy import ASP
 from serene.torch.placement import RACK
 from tests.controller.processes import states, until
-from tests.endtoend.process_groups import STEPS, end, hosts, losses_with_gloo, outputs, start, torchrun
+from tests.endtoend.process_groups import STEPS, end_well, hosts, losses_with_gloo, outputs, start, torchrun
 from tests.runs import missing
 from tests.topologies.conftest import on_bmv2
 
@@ -52,6 +54,17 @@ def sharded_losses(tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
     return losses_with_gloo("sharded", IN_RACKS, tmp_path_factory.mktemp("gloo"), FEW)
 
 
+def finished_job(client: ControllerClient, contributions: int) -> JobStatus:
+    """The only job, when it has finished. Sums go through the switch: each worker has contributed so often or more."""
+
+    def found() -> JobStatus | None:
+        (job,) = client.jobs()
+        enough = all(worker.contributions >= contributions for worker in job.workers)
+        return job if job.state is JobState.FINISHED and enough else None
+
+    return until(found, f"the job has finished, with {contributions} contributions of each worker")
+
+
 def test_process_group_losses_do_not_change_over_bad_links(
     target: str, tmp_path: Path, gloo_losses: np.ndarray
 ) -> None:
@@ -61,11 +74,10 @@ def test_process_group_losses_do_not_change_over_bad_links(
     started = torchrun if target == "embedded" else start
     with hosts(target, tmp_path, faults) as network:
         arguments = ["examples/ddp.py", "--steps", str(STEPS), "--losses", str(out)]
-        end(started(network, tmp_path, arguments), tmp_path)
+        end_well(started(network, tmp_path, arguments), tmp_path)
         with ControllerClient(network.unix_url) as client:
-            (job,) = client.jobs()
-            assert (job.state.value, job.workers_expected) == ("finished", RANKS)
-            assert all(worker.contributions >= 2 * STEPS for worker in job.workers), "sums go through the switch"
+            job = finished_job(client, 2 * STEPS)
+            assert job.workers_expected == RANKS
             assert sum(worker.repeats for worker in job.workers) > 0, "nothing was lost"
     assert gloo_losses[-5:].mean() < 0.9 * gloo_losses[0], "it learns nothing"
     np.testing.assert_allclose(json.loads(out.read_text()), gloo_losses, rtol=NEAR)
@@ -98,7 +110,7 @@ Racks = tuple[MininetNetwork, ControllerClient]
 def test_sums_over_racks_are_right_for_each_group(racks: Racks, tmp_path: Path) -> None:
     """The groups are all ranks, one rank of each rack, and the ranks of one rack."""
     network, client = racks
-    end(start(network, tmp_path, ["-m", "tests.torch.summing"]), tmp_path)
+    end_well(start(network, tmp_path, ["-m", "tests.torch.summing"]), tmp_path)
     by_rack = {tuple(job.racks) for job in client.jobs()}
     lines = [text.strip().splitlines()[-2:] for text in outputs(tmp_path)]
     assert [line[1] for line in lines] == ["right"] * IN_RACKS
@@ -110,10 +122,8 @@ def test_sharded_training_over_racks_equals_gloo(racks: Racks, sharded_losses: n
     """A sharded model, which uses all-reduce, reduce-scatter and all-gather."""
     network, client = racks
     out, steps = tmp_path / "ours.json", ["--steps", str(FEW)]
-    end(start(network, tmp_path, ["examples/sharded.py", *steps, "--losses", str(out)]), tmp_path)
-    (job,) = client.jobs()
-    assert (job.state.value, job.racks) == ("finished", [2, 2])
-    assert all(worker.contributions >= 2 * FEW for worker in job.workers), "sums go through the switches"
+    end_well(start(network, tmp_path, ["examples/sharded.py", *steps, "--losses", str(out)]), tmp_path)
+    assert finished_job(client, 2 * FEW).racks == [2, 2]
     np.testing.assert_allclose(json.loads(out.read_text()), sharded_losses, rtol=50 * NEAR)
 
 
@@ -138,7 +148,7 @@ def check_shared(network: MininetNetwork, client: ControllerClient, folder: Path
     until(lambda: client.jobs() and states(client).count("running") == workers, "all take part", 240)
     client.set_strategy(0, ASP())
     go.touch()
-    end(processes, folder)
+    end_well(processes, folder)
     job = client.job(0)
     assert (job.name, sum(job.racks), len(job.racks)) == (
         "elastic" if program == "elastic" else "example", places, network.settings.racks

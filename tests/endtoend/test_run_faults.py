@@ -14,7 +14,7 @@ from tests.topologies.conftest import on_bmv2
 
 pytestmark = pytest.mark.mininet
 
-WORKERS, STEPS = 3, 50
+WORKERS, STEPS = 3, 40
 FAULTS = """
 seed = 7
 
@@ -30,18 +30,18 @@ duplication = 0.01
 reordering = 0.01
 
 [[events]]
-iteration = 8
+iteration = 3
 action = "restart switch"
 
 [[events]]
-iteration = 14
+iteration = 6
 action = "pause worker"
 worker = 2
 
 [[events]]
-iteration = 20
+iteration = 9
 action = "restart controller"
-"""  # the last one is what training continues without
+"""  # training continues without the last one, for steps that take seconds
 
 
 def test_run_survives_bad_links_and_restarts(target: str, tmp_path: Path) -> None:
@@ -59,14 +59,14 @@ def test_run_survives_bad_links_and_restarts(target: str, tmp_path: Path) -> Non
     assert "lost" in summary["links"]
     # Of the last session: what was contributed to the lost one came back in its first two rounds.
     assert summary["contributions_sent"] == summary["contributions_applied"]
-    assert summary["final_accuracy"] > 0.8
+    alone = reference.train(Recipe(workers=WORKERS, steps=STEPS, seed=1, model=MODEL[target]))
     for worker in range(WORKERS):
         # Each step once; one whose answer was lost with the session, and which the donor had, is not done again.
         steps = [int(row["step"]) for row in run.rows(worker)]
         assert steps == sorted(set(steps)) and steps[-1] == STEPS and len(steps) >= STEPS - 1
         assert run.worker(worker)["sessions_lost"] == 1
         assert run.worker(worker)["contributions_lost"] == run.worker(worker)["iterations_repeated"] == 0, "BSP"
-        np.testing.assert_allclose(run.parameters(worker), run.parameters(0), atol=1e-4)
+        np.testing.assert_allclose(run.parameters(worker), alone, atol=1e-4)
 
 
 # -- over racks ----------------------------------------------------------------------------------------------------
@@ -87,11 +87,11 @@ reordering = 0.02
 [[packets]]
 loss = 0.01
 """
-EVENTS = [  # the last one is what training continues without
-    ("restart worker", 4, f"worker = {KILLED}"),
-    ("restart leaf", 10, "rack = 1"),
-    ("restart root", 18, ""),
-    ("restart controller", 24, ""),
+EVENTS = [
+    ("restart worker", 3, f"worker = {KILLED}"),
+    ("restart leaf", 8, "rack = 1"),
+    ("restart root", 13, ""),
+    ("restart controller", 18, ""),  # training continues without it
 ]
 
 
@@ -125,7 +125,7 @@ def test_run_over_racks_survives_a_kill_of_each_process(target: str, tmp_path: P
         f'[[events]]\niteration = {iteration}\naction = "{action}"\n{further}\n'
         for action, iteration, further in EVENTS
     ]
-    last = 60
+    last = 45
     run = train(target, tmp_path, "\n".join(events), last, 150)
     summary = run.summary()
     names = [event["event"].partition(" at")[0] for event in summary["events"]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -53,22 +54,16 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     where = tmp_path_factory.mktemp(request.param)
     (where / "bystander").touch()
     options = ["--target", target, "--workers", WORKERS, "--steps", STEPS, "--compute-ms", 0, "--seed", 1]
+    options += [] if mininet else ["--no-mininet"]
     caller = {"SUDO_UID": NOBODY, "SUDO_GID": NOBODY} if os.geteuid() == 0 else {}
-
-    def started() -> Run:
-        return Run(where / "out", where / "log", *options, *([] if mininet else ["--no-mininet"]), environment=caller)
-
-    if mininet:
-        with private_network():
-            training = started()
-            status = training.wait()
-    else:
-        training = started()
-        status = training.wait()
-    assert status == 0, training.output
-    assert training.alive() == {}
-    yield training
-    training.end()
+    with private_network() if mininet else nullcontext():
+        training = Run(where / "out", where / "log", *options, environment=caller, warm=False)
+        try:
+            assert training.wait() == 0, training.output
+            assert training.alive() == {}
+            yield training
+        finally:
+            training.end()
 
 
 def test_run_summary_records_requested_settings(run: Run, request: pytest.FixtureRequest) -> None:

@@ -220,6 +220,7 @@ def run(request: dict[str, Any]) -> None:
         show(request["environment"][MARK])
     os.environ.clear()
     os.environ.update(request["environment"])
+    tempfile.tempdir = None  # it is the server's
     arguments: list[str] = request["arguments"]
     # The server's own stream objects are for the same descriptors, and nothing has been read or written through them.
     sys.stderr.reconfigure(line_buffering=True)  # type: ignore[union-attr]

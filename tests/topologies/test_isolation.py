@@ -61,10 +61,12 @@ def test_isolated_function_sees_only_its_own_processes(start: Start) -> None:
     assert alone.output.strip() == "[1]"
 
 
-def test_isolated_function_has_its_own_mounts(start: Start) -> None:
-    before = Path("/proc/mounts").read_text()
-    assert start("return 0").wait() == 0
-    assert Path("/proc/mounts").read_text() == before
+def test_isolated_function_has_its_own_mounts(start: Start, tmp_path: Path) -> None:
+    mount = f"subprocess.run(['mount', '-t', 'tmpfs', 'tmpfs', {str(tmp_path)!r}])"
+    mounted = start(f"{mount}; print(os.path.ismount({str(tmp_path)!r})); return 0")
+    assert mounted.wait() == 0
+    assert mounted.output.strip() == "True"
+    assert not tmp_path.is_mount()
 
 
 @pytest.mark.parametrize(

@@ -108,24 +108,27 @@ def test_uplink_frame_count_in_an_all_reduce(way: str, packets: int) -> None:
     slots = 3200 // Program.load().lanes
     assert len(measured.frames) == 2 and min(measured.frames) >= packets * slots
     if way == "combining":
-        assert max(measured.frames) < RELAYED * slots
+        assert min(measured.frames) < RELAYED * slots, "retransmissions alone are not so many at both uplinks"
     assert len(measured.seconds) == 1
 
 
 @pytest.mark.timeout(600)
-def test_racks_of_the_study_are_measured(tmp_path: Path) -> None:
-    """One case for each ratio, on the study's smallest network."""
+def test_racks_of_the_study_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One case for each ratio, on the study's smallest network, with few and short all-reduces."""
     if lacking := missing():
         pytest.skip(f"needs {lacking}")
     from serene.experiments.network_study import findings
+    from serene.experiments.network_study.emulated import racks
     from serene.experiments.network_study.emulated.racks import METHODS, Case, measure
     from serene.experiments.shared.measurements import complete
 
+    for name, value in {"VALUES": 50_000, "REPEATS": 2, "SERIES": 1}.items():
+        monkeypatch.setattr(racks, name, value)
     chosen = [Case(2, ratio, method) for ratio, method in zip((1.0, 0.25), METHODS, strict=False)]
     with private_network():
         rows = complete(tmp_path / "racks.json", chosen, measure, print)
         assert interfaces() == set()
-    assert [row["method"] for row in rows] == list(METHODS)[:2] and len(rows[0]["samples_s"]) == 5
+    assert [row["method"] for row in rows] == list(METHODS)[:2] and len(rows[0]["samples_s"]) == 2
     head, lines = findings.emulated(rows)
     assert [len(line) for line in lines] == [len(head)] * 2
     for row in rows:  # a link's rate cannot be beaten

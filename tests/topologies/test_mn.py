@@ -31,7 +31,6 @@ def mn(topology: str, switch: str, controller: str, *options: str) -> list[str]:
     ("topology", "switch", "controller", "pings"),
     [
         ("star,2", "embedded", "serene", "2/2"),
-        pytest.param("star,2", "bmv2", "serene", "2/2", marks=pytest.mark.bmv2),
         ("leaf_spine,4,2", "bridge", "none", "12/12"),
         pytest.param("leaf_spine,4,2", "bmv2", "serene", "12/12", marks=pytest.mark.bmv2),
         ("leaf_spine,3,2,server=1", "embedded", "serene", "12/12"),

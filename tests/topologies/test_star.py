@@ -106,7 +106,7 @@ def test_jumbo_frames_pass_through_the_star(tmp_path: Path, target: str) -> None
         assert ip_link(h1, h1.defaultIntf())["mtu"] == 9000
         assert ip_link(net["s1"], "s1-eth1")["mtu"] == 9000
         # 896 lanes of 4 bytes, and Serene's header.
-        answer = h1.cmd(f"ping -c 3 -i 0.2 -W 5 -M do -s {896 * 4 + 40} {h2.IP()}")
+        answer = h1.cmd(f"ping -c 3 -i 0.2 -W 30 -M do -s {896 * 4 + 40} {h2.IP()}")
         assert " 0% packet loss" in answer, answer
 
 

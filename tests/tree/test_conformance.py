@@ -252,6 +252,12 @@ class LeafConformance(RuleBasedStateMachine):
             compare_leaf_slot(self.switch.plane, place, self.model)
 
 
+def stored(plane: EmbeddedDataPlane, kind: str, index: int) -> np.ndarray:
+    """A vector of the registers `aggregation`."""
+    fields = [plane.registers(f"aggregation.{kind}_{field}", index, 1)[0] for field in range(5)]
+    return np.frombuffer(b"".join(field.to_bytes(256, "big") for field in fields), ">u4")
+
+
 def compare_leaf_slot(plane: EmbeddedDataPlane, place: int, model: Leaf) -> None:
     """Every register of a slot; what is left of older sessions means nothing."""
     slot = model.slots[place]
@@ -277,8 +283,7 @@ def compare_leaf_slot(plane: EmbeddedDataPlane, place: int, model: Leaf) -> None
         assert read("barrier.known_of", JOB) == [model.known[0] << 32 | model.known[1]]
     for kind, lanes in (("sum", slot.sum), ("down", slot.down)):
         if kind == "sum" or slot.heard:
-            fields = [read(f"aggregation.{kind}_{field}")[0].to_bytes(256, "big") for field in range(5)]
-            assert np.array_equal(np.frombuffer(b"".join(fields), ">u4"), lanes), kind
+            assert np.array_equal(stored(plane, kind, FIRST_SLOT + place), lanes), kind
 
 
 class RootConformance(RuleBasedStateMachine):
@@ -314,16 +319,8 @@ class RootConformance(RuleBasedStateMachine):
             slot = self._slot(place)
             ahead = 0 if self.model.policy.quorum else 1
             total = slot.rack[leaf].total + 1
-            up = Up(
-                self.model.session,
-                self.model.epoch,
-                slot.base + ahead,
-                arrivals,
-                total,
-                vector(values + leaf),
-                False,
-                None,
-            )
+            lanes, base = vector(values + leaf), slot.base + ahead
+            up = Up(self.model.session, self.model.epoch, base, arrivals, total, lanes, False, None)
             self._up(leaf, place, up)
 
     @rule(
@@ -381,8 +378,7 @@ class RootConformance(RuleBasedStateMachine):
             else:
                 assert (rack.epoch, rack.total) == (0, 0)
         for kind, index, lanes in vectors:
-            fields = [read(f"aggregation.{kind}_{field}", index)[0].to_bytes(256, "big") for field in range(5)]
-            assert np.array_equal(np.frombuffer(b"".join(fields), ">u4"), lanes), kind
+            assert np.array_equal(stored(plane, kind, index), lanes), kind
 
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("bmv2", marks=pytest.mark.bmv2)])
@@ -408,7 +404,7 @@ def test_tree_programs_agree_with_the_model(load: Load, machine: type[LeafConfor
     run_state_machine_as_test(
         cast(Any, partial(machine, load)),  # called, not subclassed
         settings=settings(
-            max_examples=100 if embedded else 6,
+            max_examples=50 if embedded else 6,
             stateful_step_count=50 if embedded else 30,
             deadline=None,
             database=None,
