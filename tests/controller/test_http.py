@@ -21,8 +21,8 @@ from serene.controller.http.connections import MOST_CONNECTIONS
 from serene.report import Facts
 from serene.strategy import ASP, BSP, SSP
 from serene.wire import Op
-from tests.controller.hosts import Host, started
-from tests.controller.processes import ControllerProcess, report, resident_mb, until
+from tests.controller.hosts import Host
+from tests.controller.processes import ControllerProcess, report, resident_mb, started, until
 from tests.support.golden import section
 
 TABLE = Path(__file__).with_name("requests.txt")

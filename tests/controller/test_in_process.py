@@ -23,8 +23,8 @@ from serene.controller.settings import settings
 from serene.controller.switch.counters import STALENESS_CLASSES, Counters
 from serene.controller.switch.telemetry import Telemetry
 from serene.strategy import ASP, BSP, SSP, Strategy
-from tests.controller.coordinating import commanding, played, until
-from tests.controller.hosts import Host, join
+from tests.controller.coordinating import commanding, join_all, played, until
+from tests.controller.hosts import Host
 from tests.controller.planning import NOW, at, running, started
 from tests.controller.processes import SwitchProcess
 from tests.ports import some_port
@@ -39,7 +39,7 @@ async def job_of_three(switch: SwitchProcess, hosts: list[Host]) -> AsyncIterato
     """A coordinator of its own, with a running job of three workers."""
     async with commanding(switch.grpc) as coordinator:
         await coordinator.create_job(3, BSP())
-        await asyncio.to_thread(join, hosts, 0)
+        await join_all(coordinator, hosts)
         yield coordinator
         await coordinator.delete_job(0)
 

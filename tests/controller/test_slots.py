@@ -17,8 +17,8 @@ from serene.experiments.performance import any_size
 from serene.program import Program
 from serene.strategy import BSP
 from serene.wire import Op
-from tests.controller.hosts import Host, join, started
-from tests.controller.processes import Start, SwitchProcess, serenectl
+from tests.controller.hosts import Host, join
+from tests.controller.processes import Start, SwitchProcess, serenectl, started
 
 VALUES = 4_000_000
 
