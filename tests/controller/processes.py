@@ -237,7 +237,7 @@ def embedded_switch(log: Path) -> Iterator[SwitchProcess]:
 def missing(target: str) -> str | None:
     """What this machine lacks to run a target; None if it lacks nothing."""
     if target == "embedded":
-        return None if shutil.which("cc") else "a C compiler"
+        return None if any(map(shutil.which, ("cc", "gcc", "clang"))) else "a C compiler"
     if shutil.which("simple_switch_grpc") is None:
         return "simple_switch_grpc"
     return None if os.geteuid() == 0 else "root, for veth pairs"

@@ -36,7 +36,9 @@ def test_pool_is_taken_over_with_its_precision(hosts: list[Host], start: Start) 
 
 @pytest.mark.targets("embedded")
 def test_pool_that_nobody_joins_is_over_after_the_given_time(start: Start) -> None:
-    client = start("--gone-after", "1").client
+    controller = start("--gone-after", "1")
+    client = controller.client
     client.create_job(2, BSP(), pool_slots=1)
     client.create_job(2, BSP())
     until(lambda: [job.job for job in client.jobs()] == [1], "the pool is gone, and nothing else")
+    assert "job 0 is over: nobody has joined for 1 s" in controller.log.read_text()
