@@ -26,6 +26,7 @@ from serene.controller.status.model import AutomaticStatus
 from serene.report import Facts
 from serene.strategy import Strategy
 from serene.topologies.processes import bmv2
+from serene.wire import Op
 from tests.controller.hosts import FrameLink, Host, Link, join, packet_end, udp_end
 from tests.ports import some_port, some_ports
 from tests.support.warm_process import WarmProcess, run
@@ -295,6 +296,12 @@ def started(client: ControllerClient, hosts: list[Host], strategy: Strategy, **o
     session = join(hosts, 0)[0]["session"]
     until(lambda: client.job(0).state == "running", "the controller reports that the job runs")
     return session
+
+
+def leave_until_over(host: Host, worker: int = 0) -> None:
+    """A worker of job 0 leaves again and again until it hears that the job is over. Earlier answers may come late."""
+    said = '{"job_over": true}'
+    until(lambda: host.ask(lambda: host.leave(0, worker), Op.BYE).text == said, "the job is over")
 
 
 def metrics(client: ControllerClient) -> httpx.Response:

@@ -112,7 +112,7 @@ async def test_request_head_sent_byte_by_byte_times_out(monkeypatch: pytest.Monk
 
 
 @played
-async def test_a_body_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_request_body_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "BODY_TIMEOUT_S", 0.1)
     begun: list[Message] = [{"type": "http.request", "body": b"{", "more_body": True}]
     sent: list[Message] = []

@@ -14,7 +14,7 @@ from serene.controller.status.model import Event, Explanation, Snapshot
 from serene.strategy import ASP, BSP, SSP, Quorum
 from serene.wire import Op, ReadMode
 from tests.controller.hosts import Host, ethernet, join, reaches_only
-from tests.controller.processes import metrics, report, serenectl, started, states, until
+from tests.controller.processes import leave_until_over, metrics, report, serenectl, started, states, until
 
 
 def test_job_starts_when_all_workers_have_joined(client: ControllerClient, hosts: list[Host]) -> None:
@@ -140,7 +140,7 @@ def test_leave_is_acknowledged_and_swaps_the_policy(client: ControllerClient, ho
     assert client.job(0).state == "finished"
     answer = hosts[0].ask(lambda: hosts[0].send(Op.PULL, 0, 0, bytes(1280), session=session, seq=1), Op.ANSWER)
     assert answer["total"] == 1, "a last PULL is still served"
-    assert hosts[2].ask(lambda: hosts[2].leave(0, 2), Op.BYE).text == '{"job_over": true}'
+    leave_until_over(hosts[2], 2)
 
 
 def test_hosts_reach_each_other_through_mac_learning(client: ControllerClient, hosts: list[Host]) -> None:

@@ -59,7 +59,9 @@ def test_free_place_does_not_keep_the_counts_of_an_earlier_job(client: Controlle
 
 
 @pytest.mark.parametrize("asked", [(8, None, None), (None, 2, None), (None, None, 1.0)])
-def test_over_racks_no_workers_come_and_go(asked: tuple[int | None, int | None, float | None]) -> None:
+def test_coming_and_going_workers_are_refused_over_racks(
+    asked: tuple[int | None, int | None, float | None],
+) -> None:
     with pytest.raises(BadRequest, match="places, minimum and evict_after need a single switch: leave them out"):
         elastic(4, *asked, 32, 2)
     assert elastic(4, None, None, None, 32, 2) is None

@@ -188,7 +188,7 @@ async def test_counters_read_for_an_old_session_are_discarded(change: str) -> No
 
 
 @played
-async def test_a_strategy_s_reads_do_not_pass_for_whole_ones() -> None:
+async def test_counters_read_for_a_strategy_do_not_pass_for_all_counters() -> None:
     """An automatic strategy reads often, and not the staleness. A status that comes soon after has to read it."""
     jobs, switch = running(1, BSP()), SlowSwitch()
     switch.arrive.set()

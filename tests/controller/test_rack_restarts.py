@@ -252,7 +252,7 @@ def test_switch_restart_over_racks_costs_only_the_session(
     restarted: int,
     controllers: int,
 ) -> None:
-    """The root alone: test_rack_books.py."""
+    """The root alone: test_rack_losses.py."""
     racks, enough = Racks(SIZES), threading.Event()
     client = daemon.client
     client.create_job(WORKERS, BSP(), racks=SIZES)

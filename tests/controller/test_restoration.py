@@ -129,7 +129,7 @@ def test_leave_during_switch_restart_keeps_no_worker_waiting(
         for step in [pool.submit(member.step) for member in stay]:
             step.result(PATIENCE_S)
         left.result(PATIENCE_S)
-    assert states(client) == ["running", "running", "left"]
+    until(lambda: states(client) == ["running", "running", "left"], "the others continue without it")
 
 
 def test_switch_restart_before_the_last_read_is_no_error(

@@ -20,8 +20,7 @@ from serene.strategy import ASP, BSP, SSP
 from serene.wire import Op
 from tests.controller.coordinating import commanding, join_all, played, until
 from tests.controller.hosts import LANES, Host
-from tests.controller.processes import SwitchProcess
-from tests.controller.processes import until as poll
+from tests.controller.processes import SwitchProcess, leave_until_over
 
 ASKS_THE_SWITCH = True  # in this process: at a Unix socket, which the command line does not take
 
@@ -181,12 +180,6 @@ def test_named_job_does_not_end_for_left_workers_while_it_is_restored(restoring:
     assert upkeep._awaited(job) is not restoring
 
 
-def until_over(host: Host) -> None:
-    """Worker 0 of job 0 leaves again and again until it hears that the job is over."""
-    said = '{"job_over": true}'
-    poll(lambda: host.ask(lambda: host.leave(0, 0), Op.BYE).text == said, "the job is over")
-
-
 @played
 async def test_silent_evicted_worker_does_not_keep_its_job_running(switch: SwitchProcess, hosts: list[Host]) -> None:
     """Neither under this controller nor under the next one."""
@@ -197,7 +190,7 @@ async def test_silent_evicted_worker_does_not_keep_its_job_running(switch: Switc
         bye = await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].leave(0, 0), Op.BYE)
         assert (bye.text, coordinator.jobs[0].state) == ('{"job_over": false}', JobState.RUNNING)
         coordinator._upkeep.gone_after_s = 0.0
-        await asyncio.to_thread(until_over, hosts[0])
+        await asyncio.to_thread(leave_until_over, hosts[0])
         assert coordinator.jobs[0].state is JobState.FINISHED
     async with commanding(switch.grpc) as second:
         assert second.jobs[0].state is JobState.FINISHED
@@ -214,7 +207,7 @@ async def test_named_job_with_dead_last_member_finishes_for_leaver(switch: Switc
         await join_all(coordinator, hosts[:2])
         await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].leave(0, 0), Op.BYE)
         coordinator._upkeep.gone_after_s = 0.0
-        await asyncio.to_thread(until_over, hosts[0])
+        await asyncio.to_thread(leave_until_over, hosts[0])
         assert coordinator.jobs[0].state is JobState.FINISHED
         await coordinator.delete_job(0)
 
