@@ -408,7 +408,8 @@ class Jobs:
         before, state = job.members(), worker.state
         remaining = [member for member in before if member != worker_id]
         free = [worker for worker in job.evicted() if worker in active and worker != worker_id]
-        over = job.state is JobState.FINISHED or not (remaining or free)
+        # If the others became silent after it had left, `Upkeep` ends the job: that is an epoch, and has to be written.
+        over = job.state is JobState.FINISHED or (state is not WorkerState.LEFT and not (remaining or free))
         swap = None
         gone = state is WorkerState.RUNNING or (state is WorkerState.EVICTED and (job.restoring or not remaining))
         if job.state is JobState.RUNNING and gone:

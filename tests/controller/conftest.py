@@ -115,7 +115,7 @@ def daemon(tree: Tree, tmp_path: Path) -> Iterator[ControllerProcess]:
 
 
 @pytest.fixture(scope="module")
-def fabric(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
+def shared_tree(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
     """A tree for all tests of a module."""
     made = Tree(tmp_path_factory.mktemp("tree"), request.module.SIZES)
     yield made
@@ -123,8 +123,8 @@ def fabric(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def shared_daemon(fabric: Tree, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerProcess]:
-    process = controller_of(fabric, tmp_path_factory.mktemp("controller") / "controller.log")
+def shared_daemon(shared_tree: Tree, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerProcess]:
+    process = controller_of(shared_tree, tmp_path_factory.mktemp("controller") / "controller.log")
     yield process
     assert process.stop() == 0
     assert "Traceback" not in process.log.read_text()

@@ -14,7 +14,9 @@ from typing_extensions import ParamSpec
 from serene.client import Client, SessionLost
 from serene.controller.clock import SYSTEM, Clock
 from serene.controller.coordinator import Coordinator
+from serene.controller.jobs.job import JobState
 from serene.controller.settings import settings
+from tests.controller.hosts import Host, join
 from tests.controller.processes import PORTS
 
 PATIENCE_S = 120.0
@@ -61,6 +63,15 @@ async def until(condition: Callable[[], object], what: str) -> None:
         await asyncio.wait_for(holds(), PATIENCE_S)
     except asyncio.TimeoutError:
         raise AssertionError(f"not within {PATIENCE_S:g} s: {what}") from None
+
+
+async def join_all(coordinator: Coordinator, hosts: list[Host], job: int = 0, vector_length: int = 5) -> int:
+    """Has all hosts join a job, and returns its session. The switch answers a HELLO before the coordinator has the
+    job's start on record."""
+    await asyncio.to_thread(join, hosts, job, vector_length)
+    known = coordinator.jobs[job]
+    await until(lambda: known.state is JobState.RUNNING, f"job {job} runs")
+    return known.session
 
 
 def rejoin(member: Client) -> None:

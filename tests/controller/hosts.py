@@ -11,12 +11,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from serene.controller.http.client import ControllerClient
-from serene.strategy import Strategy
 from serene.wire import (
     HEADER,
     SERENE_UDP_PORT,
@@ -240,9 +238,3 @@ def join(hosts: list[Host], job: int, vector_length: int = 5) -> list[Answer]:
         hosts[worker].ask(hello(worker), Op.WAIT)
     welcomes = [hosts[-1].ask(hello(len(hosts) - 1), Op.WELCOME)]
     return [hosts[worker].ask(hello(worker), Op.WELCOME) for worker in range(len(hosts) - 1)] + welcomes
-
-
-def started(client: ControllerClient, hosts: list[Host], strategy: Strategy, **options: Any) -> int:
-    """Makes a job, which is job 0, has all hosts join it, and returns its session. options: of `create_job`."""
-    client.create_job(len(hosts), strategy, **options)
-    return join(hosts, 0)[0]["session"]

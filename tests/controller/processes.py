@@ -14,17 +14,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import grpc
+import httpx
 import pytest
 
 from serene.client import FrameTransport
 from serene.controller.http.client import ControllerClient, NoController
 from serene.controller.status.model import AutomaticStatus
 from serene.report import Facts
+from serene.strategy import Strategy
 from serene.topologies.processes import bmv2
-from tests.controller.hosts import FrameLink, Link, packet_end, udp_end
+from serene.wire import Op
+from tests.controller.hosts import FrameLink, Host, Link, join, packet_end, udp_end
 from tests.ports import some_port, some_ports
 from tests.support.warm_process import WarmProcess, run
 
@@ -235,7 +238,7 @@ def embedded_switch(log: Path) -> Iterator[SwitchProcess]:
 def missing(target: str) -> str | None:
     """What this machine lacks to run a target; None if it lacks nothing."""
     if target == "embedded":
-        return None if shutil.which("cc") else "a C compiler"
+        return None if any(map(shutil.which, ("cc", "gcc", "clang"))) else "a C compiler"
     if shutil.which("simple_switch_grpc") is None:
         return "simple_switch_grpc"
     return None if os.geteuid() == 0 else "root, for veth pairs"
@@ -284,6 +287,25 @@ def listens(address: str) -> bool:
             return probe.connect_ex(port) == 0
     with socket.socket(socket.AF_INET6 if host == "[::1]" else socket.AF_INET) as probe:
         return probe.connect_ex((host.strip("[]"), int(port))) == 0
+
+
+def started(client: ControllerClient, hosts: list[Host], strategy: Strategy, **options: Any) -> int:
+    """Makes a job, which is job 0, has all hosts join it, and returns its session. options: of `create_job`. The switch
+    answers a HELLO before the controller reports that the job runs."""
+    client.create_job(len(hosts), strategy, **options)
+    session = join(hosts, 0)[0]["session"]
+    until(lambda: client.job(0).state == "running", "the controller reports that the job runs")
+    return session
+
+
+def leave_until_over(host: Host, worker: int = 0) -> None:
+    """A worker of job 0 leaves again and again until it hears that the job is over. Earlier answers may come late."""
+    said = '{"job_over": true}'
+    until(lambda: host.ask(lambda: host.leave(0, worker), Op.BYE).text == said, "the job is over")
+
+
+def metrics(client: ControllerClient) -> httpx.Response:
+    return httpx.get(f"{client.url}/metrics", trust_env=False, timeout=PATIENCE_S)
 
 
 def report(client: ControllerClient, worker: int = 0) -> Facts:

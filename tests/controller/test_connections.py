@@ -53,8 +53,10 @@ async def test_connection_that_reads_no_answers_is_closed(
 
 @played
 async def test_slow_reader_gets_its_whole_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "READ_TIMEOUT_S", 1.0)
-    server = await serving(ServerState())
+    """The test itself says when READ_TIMEOUT_S is over: each time after it has read a little."""
+    monkeypatch.setattr(connections, "READ_TIMEOUT_S", 3600.0)
+    state = ServerState()
+    server = await serving(state)
     slow = socket.socket()
     # Else the kernel's buffers take all of it at once, and nobody waits for the reader.
     server.sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
@@ -63,16 +65,23 @@ async def test_slow_reader_gets_its_whole_answer(monkeypatch: pytest.MonkeyPatch
     reader, writer = await asyncio.open_connection(sock=slow)
     writer.write(REQUEST)
     head = await reader.readuntil(b"\r\n\r\n")
+    (connection,) = state.connections
+    assert isinstance(connection, Connection)
     read = 0
+    for _ in range(3):
+        unread = connection.transport.get_write_buffer_size()
+        while connection.transport.get_write_buffer_size() >= unread:
+            read += len(await reader.read(1 << 16))
+        connection._check_reader(unread)
+        assert not connection.transport.is_closing()
     while read < len(ANSWER) and (part := await reader.read(1 << 16)):
         read += len(part)
-        await asyncio.sleep(0.02)
     writer.close()
     server.close()
     assert head.startswith(b"HTTP/1.1 200") and read == len(ANSWER)
 
 
-@pytest.mark.parametrize("first", [b"", HALF, REQUEST + HALF], ids=["nothing", "a part", "a part after a whole"])
+@pytest.mark.parametrize("first", [b"", HALF, REQUEST + HALF], ids=["nothing", "a part", "a part after a whole one"])
 @played
 async def test_incomplete_request_head_times_out(monkeypatch: pytest.MonkeyPatch, first: bytes) -> None:
     monkeypatch.setattr(connections, "HEAD_TIMEOUT_S", 0.2)
@@ -103,7 +112,7 @@ async def test_request_head_sent_byte_by_byte_times_out(monkeypatch: pytest.Monk
 
 
 @played
-async def test_a_body_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_request_body_that_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "BODY_TIMEOUT_S", 0.1)
     begun: list[Message] = [{"type": "http.request", "body": b"{", "more_body": True}]
     sent: list[Message] = []

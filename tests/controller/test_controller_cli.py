@@ -180,7 +180,7 @@ def test_watch_into_a_pipe_prints_a_block_per_change(controller: ControllerProce
         assert watching.stdout is not None
         assert watching.stdout.readline().startswith("switch ")
         controller.client.create_job(3, BSP())
-        assert any("job 0: waiting, BSP, 0 of 3 workers here" in watching.stdout.readline() for _ in range(5))
+        assert any("job 0: waiting, BSP, 0 of 3 workers here" in line for line in watching.stdout)
         watching.send_signal(signal.SIGINT)
         _, errors = watching.communicate(timeout=60)
     finally:

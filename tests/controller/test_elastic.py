@@ -14,8 +14,8 @@ from serene.controller.jobs.job import Elastic, Job, JobState, WorkerState
 from serene.entries import Endpoint
 from serene.strategy import BSP
 from serene.wire import Op
-from tests.controller.hosts import Host, started
-from tests.controller.processes import serenectl
+from tests.controller.hosts import Host
+from tests.controller.processes import serenectl, started, until
 
 
 def test_elastic_job_starts_with_workers_and_admits_later_ones(client: ControllerClient, hosts: list[Host]) -> None:
@@ -36,6 +36,7 @@ def test_elastic_job_starts_with_workers_and_admits_later_ones(client: Controlle
         lambda: hosts[1].send(Op.PULL, 0, 1, bytes(1280), session=session, epoch=2, seq=2**31), Op.ANSWER
     )
     assert (int.from_bytes(read.body[:4], "big"), read["total"]) == (3, 2), "who comes begins with the sum of the rest"
+    until(lambda: client.job(0).epoch == 2, "the controller has the third one on record")
     lines = serenectl("status", controller=client.url).stdout.splitlines()
     assert lines[1].startswith("job 0: running, BSP, 3 of 4 places, epoch 2, ")
     assert lines[5].split()[:2] == ["2", "free"]
@@ -48,7 +49,7 @@ def test_free_place_does_not_keep_the_counts_of_an_earlier_job(client: Controlle
     session = started(client, hosts[:2], BSP())
     hosts[0].push(0, 0, [1], session=session, epoch=1, seq=1)
     hosts[1].ask(lambda: hosts[1].push(0, 1, [1], session=session, epoch=1, seq=1), Op.ANSWER)
-    assert [worker.iteration for worker in client.job(0).workers] == [1, 1]
+    until(lambda: [worker.iteration for worker in client.job(0).workers] == [1, 1], "both rounds are counted")
     client.delete_job(0)
 
     client.create_job(1, BSP(), places=2)
@@ -58,7 +59,9 @@ def test_free_place_does_not_keep_the_counts_of_an_earlier_job(client: Controlle
 
 
 @pytest.mark.parametrize("asked", [(8, None, None), (None, 2, None), (None, None, 1.0)])
-def test_over_racks_no_workers_come_and_go(asked: tuple[int | None, int | None, float | None]) -> None:
+def test_coming_and_going_workers_are_refused_over_racks(
+    asked: tuple[int | None, int | None, float | None],
+) -> None:
     with pytest.raises(BadRequest, match="places, minimum and evict_after need a single switch: leave them out"):
         elastic(4, *asked, 32, 2)
     assert elastic(4, None, None, None, 32, 2) is None

@@ -21,8 +21,8 @@ from serene.controller.http.connections import MOST_CONNECTIONS
 from serene.report import Facts
 from serene.strategy import ASP, BSP, SSP
 from serene.wire import Op
-from tests.controller.hosts import Host, started
-from tests.controller.processes import ControllerProcess, report, resident_mb, until
+from tests.controller.hosts import Host
+from tests.controller.processes import ControllerProcess, metrics, report, resident_mb, started, until
 from tests.support.golden import section
 
 TABLE = Path(__file__).with_name("requests.txt")
@@ -312,4 +312,4 @@ def test_hostile_worker_reports_do_not_break_the_status(client: ControllerClient
         hosts[0].send(Op.REPORT, 0, 0, b'{"iteration": %d, %s}' % (turn, facts))
         shown = until(partial(reported, turn), f"report {turn} arrives")
         assert set(shown.values()) <= {turn, None}
-        assert httpx.get(f"{client.url}/metrics", trust_env=False).status_code == 200
+        assert metrics(client).status_code == 200

@@ -23,8 +23,8 @@ from serene.controller.settings import settings
 from serene.controller.switch.counters import STALENESS_CLASSES, Counters
 from serene.controller.switch.telemetry import Telemetry
 from serene.strategy import ASP, BSP, SSP, Strategy
-from tests.controller.coordinating import commanding, played, until
-from tests.controller.hosts import Host, join
+from tests.controller.coordinating import commanding, join_all, played, until
+from tests.controller.hosts import Host
 from tests.controller.planning import NOW, at, running, started
 from tests.controller.processes import SwitchProcess
 from tests.ports import some_port
@@ -39,7 +39,7 @@ async def job_of_three(switch: SwitchProcess, hosts: list[Host]) -> AsyncIterato
     """A coordinator of its own, with a running job of three workers."""
     async with commanding(switch.grpc) as coordinator:
         await coordinator.create_job(3, BSP())
-        await asyncio.to_thread(join, hosts, 0)
+        await join_all(coordinator, hosts)
         yield coordinator
         await coordinator.delete_job(0)
 
@@ -188,7 +188,7 @@ async def test_counters_read_for_an_old_session_are_discarded(change: str) -> No
 
 
 @played
-async def test_a_strategy_s_reads_do_not_pass_for_whole_ones() -> None:
+async def test_counters_read_for_a_strategy_do_not_pass_for_all_counters() -> None:
     """An automatic strategy reads often, and not the staleness. A status that comes soon after has to read it."""
     jobs, switch = running(1, BSP()), SlowSwitch()
     switch.arrive.set()

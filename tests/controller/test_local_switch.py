@@ -61,20 +61,20 @@ def local(tmp_path: Path) -> Iterator[Local]:
 
 
 @pytest.fixture(scope="module")
-def one_for_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
     with addresses(tmp_path_factory.mktemp("shared")) as made:
         made.up("--ports", "1-3")
         yield made
 
 
 @pytest.fixture
-def running(one_for_all: Local, monkeypatch: pytest.MonkeyPatch) -> Iterator[Local]:
+def running(shared: Local, monkeypatch: pytest.MonkeyPatch) -> Iterator[Local]:
     """One that runs, with three ports, for tests that leave it as it is; programs of this process use it."""
-    monkeypatch.setenv("SERENE_CONTROLLER", one_for_all.client.url)
-    yield one_for_all
-    for job in one_for_all.client.jobs():
+    monkeypatch.setenv("SERENE_CONTROLLER", shared.client.url)
+    yield shared
+    for job in shared.client.jobs():
         try:
-            one_for_all.client.delete_job(job.job)
+            shared.client.delete_job(job.job)
         except Rejected as gone:  # the controller removes a job whose processes have ended
             assert f"there is no job {job.job}" in str(gone)
 

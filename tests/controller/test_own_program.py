@@ -9,13 +9,12 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 
 from serene.client import Client, Session
 from serene.strategy import BSP
-from tests.controller.processes import ROOT, Start, SwitchProcess, serenectl, until
+from tests.controller.processes import ROOT, Start, SwitchProcess, metrics, serenectl, until
 from tests.controller.trees import adding_to
 
 VALUES = 700
@@ -78,11 +77,8 @@ def test_custom_drop_rule_appears_as_a_metric(start: Start, switch: SwitchProces
     sessions = [session_of(switch, worker, totals[worker]) for worker in range(2)]
 
     def dropped() -> float:
-        found = re.search(
-            r'^serene_switch_dropped_packets_total{reason="on_purpose"} (.*)$',
-            httpx.get(f"{controller.url}/metrics").text,
-            re.M,
-        )
+        name = r'^serene_switch_dropped_packets_total{reason="on_purpose"} (.*)$'
+        found = re.search(name, metrics(controller.client).text, re.MULTILINE)
         assert found is not None
         return float(found[1])
 

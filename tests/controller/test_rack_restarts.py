@@ -24,7 +24,7 @@ from serene.wire import ReadMode
 from tests.controller.coordinating import commanding, played, until
 from tests.controller.processes import ControllerProcess, states
 from tests.controller.processes import until as comes_true
-from tests.controller.trees import VALUES, Tree, adding_to, at_once, controller, fabric_of, job_over
+from tests.controller.trees import VALUES, Tree, adding_to, at_once, controller, fabric_of, give_up_soon, job_over
 
 SIZES = (2, 1)
 WORKERS = sum(SIZES)
@@ -207,8 +207,11 @@ async def test_job_on_other_leaves_is_maintained_while_a_leaf_is_away(tree: Tree
 
 
 @pytest.mark.parametrize("how", ["finish", "leave"])
-def test_finish_or_leave_does_not_wait_for_a_dead_root(tree: Tree, daemon: ControllerProcess, how: str) -> None:
+def test_finish_or_leave_does_not_wait_for_a_dead_root(
+    tree: Tree, daemon: ControllerProcess, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
     """It does not wait as long as for the other workers, which here is for ever."""
+    give_up_soon(monkeypatch)
     daemon.client.create_job(WORKERS, BSP(), racks=SIZES)
     members = tree.members(VALUES)
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -249,7 +252,7 @@ def test_switch_restart_over_racks_costs_only_the_session(
     restarted: int,
     controllers: int,
 ) -> None:
-    """The root alone: test_rack_books.py."""
+    """The root alone: test_rack_losses.py."""
     racks, enough = Racks(SIZES), threading.Event()
     client = daemon.client
     client.create_job(WORKERS, BSP(), racks=SIZES)

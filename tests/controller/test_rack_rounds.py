@@ -11,7 +11,7 @@ from serene.fixedpoint import FixedPoint
 from serene.strategy import ASP, BSP
 from serene.wire import Op
 from tests.controller.hosts import FrameLink, Host, packet_end
-from tests.controller.processes import ControllerProcess, missing
+from tests.controller.processes import ControllerProcess, missing, until
 from tests.controller.trees import Tree, bmv2_tree
 
 RACKS, EACH = 8, 32
@@ -43,7 +43,7 @@ def test_256_workers_join_and_complete_a_round(tree: Tree, daemon: ControllerPro
         answer = hosts[where].ask(lambda at=number: push(at), Op.ANSWER)  # type: ignore[misc]
         assert (answer["total"], answer["round"], answer["members"]) == (WORKERS, 1, 0)
         assert [int.from_bytes(answer.body[at : at + 4], "big") for at in (0, 4)] == [256, sum(range(256))]
-    assert all(worker.contributions == 1 for worker in daemon.client.job(0).workers)
+    until(lambda: all(worker.contributions == 1 for worker in daemon.client.job(0).workers), "all are counted")
     for host in hosts.values():
         host.link.close()
     assert daemon.stop() == 0
@@ -84,6 +84,6 @@ def test_bmv2_tree_completes_a_round_and_a_swap(bmv2_switches: str, tmp_path: Pa
     hosts[0].ask(lambda: push(0, [300], epoch=1, round=1, seq=2), Op.ANSWER)
     third = hosts[0].ask(lambda: push(0, [4000], epoch=2, seq=3), Op.ANSWER)
     assert (third["epoch"], third["total"], int.from_bytes(third.body[:4], "big")) == (2, 4, 4321)
-    assert [worker.contributions for worker in client.job(0).workers] == [3, 1]
+    until(lambda: [worker.contributions for worker in client.job(0).workers] == [3, 1], "all are counted")
     assert all(switch.connected for switch in client.status().switches)
     assert daemon.stop() == 0

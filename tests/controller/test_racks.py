@@ -22,25 +22,25 @@ SIZES = (2, 2, 1)
 VALUES = 700
 
 
-def test_workers_rack_is_that_of_its_hello(fabric: Tree, racks_client: ControllerClient) -> None:
+def test_workers_rack_is_that_of_its_hello(shared_tree: Tree, racks_client: ControllerClient) -> None:
     racks_client.create_job(3, BSP(), racks=[2, 1, 0])
     for place, claims, why in (
         ((0, 0), 2, "worker 0 names rack 2, but its HELLO came from rack 0"),
         ((1, 1), None, "job 0 has no worker 1 in rack 1: expected 0, the worker's number in its rack"),
         ((2, 0), None, "job 0 has no workers in rack 2: it has 2, 1, 0 by rack"),
     ):
-        with fabric.client(*place, VALUES, claims=claims) as refused, pytest.raises(Refused, match=why):
+        with shared_tree.client(*place, VALUES, claims=claims) as refused, pytest.raises(Refused, match=why):
             refused.join(PATIENCE_S)
 
 
 def test_status_and_explain_name_rack_and_level(
-    fabric: Tree, shared_daemon: ControllerProcess, racks_client: ControllerClient
+    shared_tree: Tree, shared_daemon: ControllerProcess, racks_client: ControllerClient
 ) -> None:
     created = serenectl("jobs", "create", "--workers", "3", "--racks", "2,1,0", controller=shared_daemon.url)
     assert created.returncode == 0, created.stderr
     with ThreadPoolExecutor(3) as pool, ExitStack() as ending:
         ending.callback(racks_client.delete_job, 0)  # which lets go who waits
-        sessions = [Session(fabric.client(*place, VALUES)) for place in ((0, 0), (0, 1), (1, 0))]
+        sessions = [Session(shared_tree.client(*place, VALUES)) for place in ((0, 0), (0, 1), (1, 0))]
         for joining in [pool.submit(session.join) for session in sessions]:
             joining.result(120)
         gradient = np.ones(VALUES, np.float32)
@@ -91,7 +91,7 @@ def test_status_and_explain_name_rack_and_level(
             session.client.close()
 
 
-def test_status_lists_all_switches(fabric: Tree, racks_client: ControllerClient) -> None:
+def test_status_lists_all_switches(shared_tree: Tree, racks_client: ControllerClient) -> None:
     status = racks_client.status()
     assert [(switch.name, switch.level, switch.rack, switch.program) for switch in status.switches] == [
         ("root", "root", None, "serene_root"),
@@ -133,16 +133,16 @@ def test_jobs_create_takes_rack_sizes_and_async_workers(
     assert racks_client.jobs() == []
 
 
-def test_leaf_in_place_of_the_root_is_refused(fabric: Tree, shared_daemon: ControllerProcess) -> None:
+def test_leaf_in_place_of_the_root_is_refused(shared_tree: Tree, shared_daemon: ControllerProcess) -> None:
     """Its entries stay unchanged."""
-    swapped = f"root={fabric.leaves[0].grpc},leaf1={fabric.root.grpc},leaf2={fabric.leaves[1].grpc}"
+    swapped = f"root={shared_tree.leaves[0].grpc},leaf1={shared_tree.root.grpc},leaf2={shared_tree.leaves[1].grpc}"
     asked = ("--switch", swapped, "--election-id", "9", "--http", f"127.0.0.1:{some_port()}")
     up = serenectl("up", "--foreground", *asked)
     assert up.returncode == 1
     assert "a program of another level of the tree. Check the names in --switch, or restart" in up.stderr
 
 
-def test_pool_sums_cover_all_racks(fabric: Tree, racks_client: ControllerClient) -> None:
+def test_pool_sums_cover_all_racks(shared_tree: Tree, racks_client: ControllerClient) -> None:
     """Also with another precision, which swaps the whole tree's policy, and with a rack in which no worker takes
     part."""
     racks, slots, bits = Racks((2, 0, 1)), 16, 32
@@ -153,7 +153,7 @@ def test_pool_sums_cover_all_racks(fabric: Tree, racks_client: ControllerClient)
     with ExitStack() as stack, ThreadPoolExecutor(3) as threads:
         places = [racks.place(worker) for worker in range(3)]
         pools = [
-            stack.enter_context(Pool(fabric.transport(*at), job.job, at[1], slots=slots, lanes=lanes, rack=at[0]))
+            stack.enter_context(Pool(shared_tree.transport(*at), job.job, at[1], slots=slots, lanes=lanes, rack=at[0]))
             for at in places
         ]
         list(threads.map(lambda pool: pool.join(PATIENCE_S), pools))

@@ -34,7 +34,7 @@ def test_lateness_of_two_deviations_suffices_in_ten_steps() -> None:
 
 
 @pytest.mark.parametrize(("share", "named"), [(0.02, None), (0.04, 1)])
-def test_a_worker_is_slow_from_three_per_cent_of_a_step_on(share: float, named: int | None) -> None:
+def test_worker_is_slow_from_three_per_cent_of_a_step_on(share: float, named: int | None) -> None:
     """However surely it is the last: worker 1 in each step."""
     late = 0.1 * share
     steps = np.tile([[0.05, 0.05, late], [0.05 + late, 0.05 - late, 0.0]], (HISTORY, 1, 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from functools import partial
 
 import pytest
@@ -11,14 +12,15 @@ import pytest
 from serene.controller import upkeep
 from serene.controller.admission import admission
 from serene.controller.jobs.job import Job, JobState, WorkerState
+from serene.controller.jobs.named import Asks
 from serene.controller.switch.connection import SwitchError
 from serene.controller.switch.switch import Switch
 from serene.entries import Endpoint, Entry
 from serene.strategy import ASP, BSP, SSP
 from serene.wire import Op
-from tests.controller.coordinating import commanding, played, until
-from tests.controller.hosts import LANES, Host, join
-from tests.controller.processes import SwitchProcess
+from tests.controller.coordinating import commanding, join_all, played, until
+from tests.controller.hosts import LANES, Host
+from tests.controller.processes import SwitchProcess, leave_until_over
 
 ASKS_THE_SWITCH = True  # in this process: at a Unix socket, which the command line does not take
 
@@ -38,7 +40,7 @@ async def test_job_that_cannot_be_cleared_does_not_block_others(
     async with commanding(switch.grpc, grace_s=0) as coordinator:
         for job in (0, 1):
             await coordinator.create_job(1, BSP())
-            await asyncio.to_thread(join, hosts[job : job + 1], job)
+            await join_all(coordinator, hosts[job : job + 1], job)
         with monkeypatch.context() as patched:
             patched.setattr(Switch, "remove", not_the_first)
             for job in (0, 1):
@@ -56,7 +58,7 @@ async def test_finished_job_is_recreated_before_grace_period_ends(switch: Switch
         whole = coordinator.jobs.total_slots * coordinator.jobs.lanes
         await coordinator.create_job(1, BSP())
         await coordinator.create_job(1, BSP())
-        session = (await asyncio.to_thread(join, hosts[:1], 0, whole))[0]["session"]
+        session = await join_all(coordinator, hosts[:1], 0, whole)
         await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].leave(0, 0), Op.BYE)
         hosts[0].incarnation += 1
         refused = await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].hello(0, 0, 5), Op.REFUSED)
@@ -65,7 +67,7 @@ async def test_finished_job_is_recreated_before_grace_period_ends(switch: Switch
         assert waits.text.startswith("job 0 has finished, but keeps its slots")
         await coordinator.create_job(1, BSP(), job=0)
         hosts[0].forget()
-        assert (await asyncio.to_thread(join, hosts[:1], 0))[0]["session"] > session
+        assert await join_all(coordinator, hosts[:1]) > session
         await asyncio.to_thread(hosts[1].ask, lambda: hosts[1].hello(1, 0, 5), Op.WELCOME)
         for job in (0, 1):
             await coordinator.delete_job(job)
@@ -89,7 +91,7 @@ async def test_partly_removed_job_begins_a_new_session(
 
     async with commanding(switch.grpc) as coordinator:
         await coordinator.create_job(2, BSP())
-        session = (await asyncio.to_thread(join, hosts[:2], 0))[0]["session"]
+        session = await join_all(coordinator, hosts[:2])
         job = coordinator.jobs[0]
         with monkeypatch.context() as patched:
             patched.setattr(Switch, "remove", failing)
@@ -98,8 +100,8 @@ async def test_partly_removed_job_begins_a_new_session(
         await until(lambda: job.state is JobState.WAITING, "its workers may join again")
         for host in hosts[:2]:
             host.forget()
-        assert (await asyncio.to_thread(join, hosts[:2], 0))[0]["session"] > session
-        assert (job.state, job.lost_sessions) == (JobState.RUNNING, 1)
+        assert await join_all(coordinator, hosts[:2]) > session
+        assert job.lost_sessions == 1
         await coordinator.delete_job(0)
 
 
@@ -109,7 +111,7 @@ async def test_job_ended_by_another_controller_is_over(switch: SwitchProcess, ho
 
     async with commanding(switch.grpc) as first:
         await first.create_job(2, BSP())
-        await asyncio.to_thread(join, hosts[:2], 0)
+        await join_all(first, hosts[:2])
         async with commanding(switch.grpc, election_id=7) as second:
             assert second.jobs[0].state is JobState.RUNNING
             await second.delete_job(0)
@@ -128,9 +130,8 @@ async def test_job_ends_when_remaining_workers_are_reported_dead(
 
     async with commanding(switch.grpc, gone_after=3600.0) as coordinator:
         await coordinator.create_job(3, BSP(), pool_slots=1)
-        await asyncio.to_thread(join, hosts[:3], 0, LANES)
+        await join_all(coordinator, hosts[:3], vector_length=LANES)
         job = coordinator.jobs[0]
-        await until(lambda: job.state is JobState.RUNNING, "the job runs")
         monkeypatch.setattr(upkeep, "GONE_S", 1800.0)
         body = json.dumps({"contributions_sent": 0, "died": [1, 2, "3", None, [4]]}).encode()
         await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].send(Op.LEAVE, 0, 0, body), Op.BYE)
@@ -138,6 +139,36 @@ async def test_job_ends_when_remaining_workers_are_reported_dead(
         assert not await coordinator._upkeep._processes_are_gone(job)
         monkeypatch.setattr(upkeep, "GONE_S", 0.0)
         await until(lambda: coordinator.jobs.get(0) is None, "the job is gone")
+
+
+@played
+async def test_pool_is_over_when_a_worker_is_silent_or_its_switch_restarts(
+    switch: SwitchProcess, hosts: list[Host]
+) -> None:
+    """A pool whose switch is lost cannot be restored, so no session follows. Other jobs stay."""
+    async with commanding(switch.grpc, gone_after=3600.0) as coordinator:
+
+        def others_stay() -> bool:
+            return [job.id for job in coordinator.jobs] == [1]
+
+        await coordinator.create_job(2, BSP(), pool_slots=1)
+        await coordinator.create_job(1, BSP())
+        await join_all(coordinator, hosts[:2], vector_length=LANES)
+        await join_all(coordinator, hosts[2:], 1)
+        coordinator._upkeep.gone_after_s = 0.5
+        refusal = await asyncio.to_thread(
+            hosts[0].ask, lambda: hosts[0].report(0, 0, state="computing", round=time.monotonic()), Op.REFUSED
+        )
+        assert refusal.text.startswith("job 0 is over: worker") and refusal.text.endswith("silent for 0.5 s")
+        await until(others_stay, "the pool is gone")
+
+        coordinator._upkeep.gone_after_s = 3600.0
+        await coordinator.create_job(2, BSP(), pool_slots=1)
+        await join_all(coordinator, hosts[:2], vector_length=LANES)
+        await asyncio.to_thread(switch.restart)
+        await until(others_stay, "the second pool is gone, too")
+        assert coordinator.jobs[1].state is JobState.WAITING
+        await coordinator.delete_job(1)
 
 
 @pytest.mark.parametrize("restoring", [False, True])
@@ -150,7 +181,39 @@ def test_named_job_does_not_end_for_left_workers_while_it_is_restored(restoring:
 
 
 @played
-async def test_named_job_waits_without_limit_after_a_lost_session(switch: SwitchProcess, hosts: list[Host]) -> None:
+async def test_silent_evicted_worker_does_not_keep_its_job_running(switch: SwitchProcess, hosts: list[Host]) -> None:
+    """Neither under this controller nor under the next one."""
+    async with commanding(switch.grpc, gone_after=3600.0) as coordinator:
+        await coordinator.create_job(2, BSP())
+        await join_all(coordinator, hosts[:2])
+        await coordinator.set_evicted(0, 1, True)
+        bye = await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].leave(0, 0), Op.BYE)
+        assert (bye.text, coordinator.jobs[0].state) == ('{"job_over": false}', JobState.RUNNING)
+        coordinator._upkeep.gone_after_s = 0.0
+        await asyncio.to_thread(leave_until_over, hosts[0])
+        assert coordinator.jobs[0].state is JobState.FINISHED
+    async with commanding(switch.grpc) as second:
+        assert second.jobs[0].state is JobState.FINISHED
+        await second.delete_job(0)
+
+
+@played
+async def test_named_job_with_dead_last_member_finishes_for_leaver(switch: SwitchProcess, hosts: list[Host]) -> None:
+    """The job is not deleted while another worker waits for its end. (If its workers come and go:
+    tests/dataplane/test_elastic_runs.py.)"""
+    async with commanding(switch.grpc, gone_after=3600.0) as coordinator:
+        for process in ("a", "b", "a"):  # the job is made when both are there
+            await coordinator.find_place("gpt", Asks(process, 2, {}, 1, 1), BSP())
+        await join_all(coordinator, hosts[:2])
+        await asyncio.to_thread(hosts[0].ask, lambda: hosts[0].leave(0, 0), Op.BYE)
+        coordinator._upkeep.gone_after_s = 0.0
+        await asyncio.to_thread(leave_until_over, hosts[0])
+        assert coordinator.jobs[0].state is JobState.FINISHED
+        await coordinator.delete_job(0)
+
+
+@played
+async def test_named_job_waits_without_limit_after_a_lost_session(switch: SwitchProcess) -> None:
     """A job that nobody joins ends; the workers of a lost session still have its sums."""
     async with commanding(switch.grpc) as coordinator:
         await coordinator.create_job(2, BSP())
@@ -169,8 +232,7 @@ async def test_next_controller_takes_evicted_worker_for_silent(switch: SwitchPro
 
     async with commanding(switch.grpc) as coordinator:
         await coordinator.create_job(2, BSP(), evict_after=3600.0)
-        await asyncio.to_thread(join, hosts[:2], 0)
-        await until(lambda: coordinator.jobs[0].state is JobState.RUNNING, "the job runs")
+        await join_all(coordinator, hosts[:2])
         await coordinator.set_evicted(0, 1, True)
         assert coordinator.events.after(0.0)[-1].text == "job 0: worker 1 is evicted, epoch 2"
     async with commanding(switch.grpc) as coordinator:
@@ -189,23 +251,23 @@ async def test_restarts_of_one_host_are_rate_limited(
     host = hosts[1]
 
     def restarts() -> None:
-        for host.incarnation in range(10_000, 10_020):
+        for host.incarnation in range(10_000, 10_005):
             host.hello(0, 1, 5)  # with the number that it is asked for
         # A port's requests are served in their order: those before this one have been, or were overlooked.
         host.ask(lambda: host.hello(0, 32, 5), Op.REFUSED)
 
     async with commanding(switch.grpc) as coordinator:
         await coordinator.create_job(2, ASP())
-        await asyncio.to_thread(join, hosts[:2], 0)
+        await join_all(coordinator, hosts[:2])
         with monkeypatch.context() as patched:
             patched.setattr(admission, "READMISSION_INTERVAL_S", 3600.0)
             await asyncio.to_thread(restarts)
             assert coordinator.jobs[0].epoch <= 2
         host.incarnation = 20_000
         await asyncio.to_thread(host.ask, lambda: host.hello(0, 1, 5), Op.WELCOME)
+        worker = coordinator.jobs[0].workers[1]
+        await until(lambda: worker.endpoint and worker.endpoint.incarnation == 20_000, "it is readmitted")
         assert coordinator.jobs[0].epoch <= 3
-        endpoint = coordinator.jobs[0].workers[1].endpoint
-        assert endpoint is not None and endpoint.incarnation == 20_000
         await coordinator.delete_job(0)
 
 
@@ -217,7 +279,7 @@ async def test_stopped_switch_does_not_block_the_status(
     Requests sent meanwhile may take effect when the switch continues, or not: the controller reports which."""
     async with commanding(switch.grpc) as coordinator:
         await coordinator.create_job(2, BSP())
-        await asyncio.to_thread(join, hosts[:2], 0)
+        await join_all(coordinator, hosts[:2])
         before = (await coordinator.status()).switch.election_id
         switch.pause()
         try:

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import pytest
 
 from serene.client import Client
+from serene.client.session import leaving, session
 from serene.client.transport.transport import FrameTransport
 from serene.controller.coordinator import Coordinator
 from serene.controller.jobs.job import JobState
@@ -141,6 +143,13 @@ def adding_to(total: np.ndarray) -> Callable[[np.ndarray], None]:
         np.add(total, delta, out=total)
 
     return apply
+
+
+def give_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker of this process that leaves gives an unreachable root up after a second, not after 7.5 s."""
+    for module in (leaving, session):
+        monkeypatch.setattr(module, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(leaving, "WARN_AFTER_S", 0.1)
 
 
 def fabric_of(coordinator: Coordinator) -> Fabric:

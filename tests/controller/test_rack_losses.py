@@ -69,10 +69,10 @@ def check(members: list[Member]) -> None:
     """What the replicas hold is what was sent, less what worker 0 reports as lost, which is never evicted. Where more
     contributions came at once than 32 bits may hold, the worker reports it."""
     sent = np.array([member.session.iteration for member in members])
-    books = [f"sent {sent}"]
+    account = [f"sent {sent}"]
     for member in members:
         session = member.session
-        books.append(
+        account.append(
             f"worker {member.number} holds {member.counted}, wrapped by {member.wrapped:g}; "
             f"{session.sessions_lost} sessions and {session.contributions_lost} contributions lost, "
             f"{session.iterations_repeated} iterations repeated, {session.reads_at_risk} reads at risk"
@@ -81,8 +81,8 @@ def check(members: list[Member]) -> None:
     right = (sent - held).sum() == members[0].session.contributions_lost
     for member in members:
         right &= (member.counted == held).all() and (not member.wrapped or member.session.reads_at_risk > 0)
-    print("\n".join(books))
-    assert right, "\n".join(books)
+    print("\n".join(account))
+    assert right, "\n".join(account)
 
 
 def test_rack_contributions_during_root_outage_count_as_lost(tree: Tree, daemon: ControllerProcess) -> None:
