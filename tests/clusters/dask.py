@@ -45,6 +45,6 @@ class Dask:
         log = self._directory / f"dask-{len(self._begun)}.log"
         settings = {"COMM__TIMEOUTS__CONNECT": "10s", "SCHEDULER__ALLOWED_FAILURES": "1"}
         environment = {f"DASK_DISTRIBUTED__{name}": value for name, value in settings.items()}
-        process = Marked(command, log, PYTHONPATH=str(ROOT), **environment)
+        process = Marked(command, log, warm=False, PYTHONPATH=str(ROOT), **environment)
         self._begun.append(process)
         return process

@@ -113,7 +113,7 @@ def test_dask_task_whose_result_is_lost_is_repeated_or_fails(
 
     fetch, killed = Client._gather_remote, False
 
-    async def fetch_from_dead_worker(client: Any, *arguments: object) -> Any:
+    async def fetch_from_dead_worker(client: Any, *arguments: Any) -> Any:
         nonlocal killed
         (key,) = client._gather_keys
         if not killed:
