@@ -6,12 +6,13 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Iterator
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from serene import distribution
@@ -27,6 +28,8 @@ else:
 SLURM = "slurm"
 SCHEMES = ("tcp", "tls", "ucx", "ws", "wss")  # of a dask scheduler's address
 PATIENCE_S = 30  # for a dask scheduler to answer
+
+R = TypeVar("R")
 
 
 class MissingExtra(SereneError):
@@ -112,11 +115,33 @@ def _dask(address: str) -> Iterator[Executor]:
     except (OSError, ValueError) as error:
         raise ClusterFailed(f"no dask scheduler answers at {address} within {PATIENCE_S} s: {error}") from error
     with client:
-        executor: Executor = client.get_executor(pure=False)  # or dask would answer a repeated task from its memory
+        yield _DaskExecutor(client)
+
+
+class _DaskExecutor(Executor):
+    """dask's own executor never ends a future whose result is lost with its worker and cannot be computed again."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def submit(self, function: Callable[..., R], /, *arguments: Any, **further: Any) -> Future[R]:
+        # Not pure: dask would answer a repeated task from its memory.
+        task = self._client.submit(function, *arguments, pure=False, **further)
+        ended: Future[R] = Future()
+        ended.add_done_callback(lambda ended: task.cancel() if ended.cancelled() and not task.cancelled() else None)
+        self._client.loop.add_callback(self._pass_on, task, ended)
+        return ended
+
+    async def _pass_on(self, task: Any, ended: Future[R]) -> None:
+        """Ends the future as dask's task ends, which is repeated if its result is lost."""
         try:
-            yield executor
-        finally:
-            executor.shutdown(wait=False)
+            end = partial(ended.set_result, await self._client.gather(task, asynchronous=True))
+        except BaseException as error:
+            end = partial(ended.set_exception, error)
+        if task.cancelled():
+            ended.cancel()
+        if ended.set_running_or_notify_cancel():
+            end()
 
 
 def _options(path: Path | None) -> dict[str, Any]:

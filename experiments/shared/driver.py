@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import queue
 import socket
-import traceback
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import CancelledError, Executor, Future
@@ -76,7 +75,7 @@ def work_off(todo: Sequence[T], do: Callable[[T], R], executor: Executor) -> Gen
             future = ended.get()
             place = running.pop(future)
             try:
-                outcome = _outcome(future)
+                outcome = future.result()
             except WorkerLost as error:
                 deaths[place] += 1
                 if deaths[place] < TRIES:
@@ -105,22 +104,6 @@ def work_off(todo: Sequence[T], do: Callable[[T], R], executor: Executor) -> Gen
     finally:
         for future in running:
             future.cancel()
-
-
-def _outcome(future: Future[Outcome[R]]) -> Outcome[R]:
-    """Raises WorkerLost, and what else the future does.
-
-    dask's executor fetches a result, then asks for its state. Where the worker that keeps the result dies in between,
-    the state is no longer "finished", and the executor unpacks the result as if it were an exception: a TypeError of
-    its own.
-    """
-    try:
-        return future.result()
-    except TypeError as error:
-        *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-        if frame.f_globals["__name__"] == "distributed.cfexecutor":
-            raise WorkerLost("it died as its result was fetched") from error
-        raise
 
 
 def _attempt(do: Callable[[T], R], driver: str | None, task: T) -> Outcome[R]:

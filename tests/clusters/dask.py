@@ -15,7 +15,7 @@ WORKERS = 2
 
 class Dask:
     """A scheduler and WORKERS workers, from ``with`` to the end of the block. Each worker has one process and one
-    thread, and a nanny that replaces it if it dies."""
+    thread, and a nanny that replaces it if it dies. A task that two workers have died of fails."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -43,6 +43,8 @@ class Dask:
         if what == "worker":
             command += ["--local-directory", str(self._directory / "dask")]
         log = self._directory / f"dask-{len(self._begun)}.log"
-        process = Marked(command, log, PYTHONPATH=str(ROOT), DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="10s")
+        settings = {"COMM__TIMEOUTS__CONNECT": "10s", "SCHEDULER__ALLOWED_FAILURES": "1"}
+        environment = {f"DASK_DISTRIBUTED__{name}": value for name, value in settings.items()}
+        process = Marked(command, log, warm=False, PYTHONPATH=str(ROOT), **environment)
         self._begun.append(process)
         return process

@@ -9,15 +9,17 @@ from pathlib import Path
 
 
 def do(task: str) -> str:
-    """Does a task, ``name`` or ``name:how``. ``kill`` kills the process; ``kill-once PATH`` only the first one, which
-    makes PATH; ``fail`` raises; ``data`` reads a data set that is not there; ``wait PATH`` waits
-    until PATH exists."""
+    """Does a task, ``name`` or ``name:how``. ``kill`` kills the process. ``note PATH`` writes the id of the first
+    process to PATH; ``kill-first PATH`` then kills that one, ``kill-later PATH`` all others. ``fail`` raises; ``data``
+    reads a data set that is not there; ``wait PATH`` waits until PATH exists."""
     name, _, how = task.partition(":")
     what, _, path = how.partition(" ")
     if what == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
-    if what == "kill-once" and _first(Path(path)):
-        os.kill(os.getpid(), signal.SIGKILL)
+    if what in ("note", "kill-first", "kill-later"):
+        order = "kill-first" if _first(Path(path)) else "kill-later"
+        if what == order:
+            os.kill(os.getpid(), signal.SIGKILL)
     if what == "fail":
         raise ValueError(f"no {name}")
     if what == "data":
@@ -31,7 +33,8 @@ def do(task: str) -> str:
 
 def _first(path: Path) -> bool:
     try:
-        path.touch(exist_ok=False)
+        with path.open("x") as file:
+            file.write(str(os.getpid()))
     except FileExistsError:
         return False
     return True

@@ -6,11 +6,14 @@ process where that calls sbatch.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
+import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,7 +50,7 @@ def outcomes(cluster: Cluster, tasks: list[str], scratch: Path) -> dict[str, Don
 
 @everywhere
 def test_failed_task_or_killed_worker_affects_no_other_task(cluster: Cluster, tmp_path: Path) -> None:
-    once = f"c:kill-once {tmp_path / 'first'}"
+    once = f"c:kill-first {tmp_path / 'first'}"
     tasks = ["a", "b:fail", once, "d:kill", "e:data", "f"]
     found = outcomes(cluster, tasks, tmp_path)
     assert set(found) == set(tasks)
@@ -101,25 +104,30 @@ def test_job_without_a_result_does_not_delay_others(
         results.close()
 
 
-def test_dask_task_is_repeated_if_its_worker_dies_at_fetch(
-    dask: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("how", "result"), [("kill-later", None), ("note", "a done")])
+def test_dask_task_whose_result_is_lost_is_repeated_or_fails(
+    dask: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, result: str | None
 ) -> None:
-    """The result exists, but its state is not what dask's executor expects."""
-    from distributed import Future
+    """Its worker dies after the task, and before the driver fetches the result."""
+    from distributed import Client
 
-    fetched = 0
+    fetch, killed = Client._gather_remote, False
 
-    def status(future: Future[str], read: Callable[[Future[str]], str] = vars(Future)["status"].fget) -> str:
-        nonlocal fetched
-        found = read(future)
-        if found == "finished" and sys._getframe(1).f_globals["__name__"] == "distributed.cfexecutor":
-            fetched += 1
-            return "lost" if fetched == 1 else found
-        return found
+    async def fetch_from_dead_worker(client: Any, *arguments: Any) -> Any:
+        nonlocal killed
+        (key,) = client._gather_keys
+        if not killed:
+            killed = True
+            os.kill(int(first.read_text()), signal.SIGKILL)
+            while any((await client.scheduler.who_has(keys=[key])).values()):
+                await asyncio.sleep(0.05)
+        return await fetch(client, *arguments)
 
-    monkeypatch.setattr(Future, "status", property(status))
-    assert outcomes(dask, ["a"], tmp_path)["a"].result == "a done"
-    assert fetched == 2
+    monkeypatch.setattr(Client, "_gather_remote", fetch_from_dead_worker)
+    first = tmp_path / "first"
+    (found,) = outcomes(dask, [f"a:{how} {first}"], tmp_path).values()
+    assert killed and found.result == result
+    assert result or "all workers that were given it died: " in str(found.trouble)
 
 
 def test_dead_dask_scheduler_ends_the_study(tmp_path: Path) -> None:

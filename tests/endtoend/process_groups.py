@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,9 +43,9 @@ def start(network: MininetNetwork, folder: Path, arguments: Sequence[str]) -> li
 
 
 def torchrun(network: MininetNetwork, folder: Path, arguments: Sequence[str]) -> list[subprocess.Popen[bytes]]:
-    """As a user does it: torchrun starts each rank, in an interpreter of its own."""
+    """As a user does it: torchrun and the ranks start in interpreters of their own."""
     ranks = network.settings.workers
-    command = [warm_python(), *TORCHRUN, "--nnodes", str(ranks), "--nproc-per-node", "1"]
+    command = [sys.executable, *TORCHRUN, "--nnodes", str(ranks), "--nproc-per-node", "1"]
     command += ["--master-addr", MASTER[0], "--master-port", MASTER[1]]
     return [_start(network, folder, rank, [*command, "--node-rank", str(rank), *arguments]) for rank in range(ranks)]
 

@@ -104,20 +104,12 @@ class Both:
         return (port, addresses, lengths if nudge else [], list(numbers.items()), values[: self.tofino.lanes])
 
     def counters(self) -> list[dict[tuple[str, int], int]]:
+        """Of each program, the counters of all workers, by name and index."""
         names = ("contributions", "repeats", "blocked", "answers", "releases", "nudges")
         who = [32 * job + worker for job in range(JOBS) for worker in range(WORKERS)]
-        found = [
-            {(name, number): plane.counter(name, number) for name in names for number in who} for plane in self.planes
-        ]
-        for plane, counts in zip(self.planes, found, strict=True):
-            counts.update(
-                {
-                    ("staleness", 16 * n + rounds): plane.counter("staleness", 16 * n + rounds)
-                    for n in who
-                    for rounds in range(16)
-                }
-            )
-        return found
+        wanted = [(name, number) for name in names for number in who]
+        wanted += [("staleness", 16 * number + rounds) for number in who for rounds in range(16)]
+        return [{each: plane.counter(*each) for each in wanted} for plane in self.planes]
 
 
 def play(both: Both, seed: int, steps: int) -> Counter[str]:
@@ -178,14 +170,7 @@ def play(both: Both, seed: int, steps: int) -> Counter[str]:
             hear(both.send(op, sender, values, **fields), number)
             continue
         if place.session != sessions[job]:
-            place.session, place.epoch, place.round, place.seq, place.total, place.heard = (
-                sessions[job],
-                1,
-                0,
-                1,
-                0,
-                False,
-            )
+            place = places[job, worker, slot] = Place(sessions[job], 1)
         if place.heard:
             place.seq, place.heard = place.seq + 1, False
             place.round += 1

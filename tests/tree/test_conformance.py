@@ -404,7 +404,7 @@ def test_tree_programs_agree_with_the_model(load: Load, machine: type[LeafConfor
     run_state_machine_as_test(
         cast(Any, partial(machine, load)),  # called, not subclassed
         settings=settings(
-            max_examples=50 if embedded else 6,
+            max_examples=100 if embedded else 6,
             stateful_step_count=50 if embedded else 30,
             deadline=None,
             database=None,
