@@ -120,7 +120,7 @@ def test_repeated_refusals_are_rate_limited(client: ControllerClient, hosts: lis
     host.udp_port = 50000  # a source that has not been refused yet
     for vector_length in range(1, 21):  # the same request again would be one
         host.say_hello(7, 0, vector_length)
-    refused = []
+    refused: list[int] = []
     while not refused or refused[-1] != 1:  # a port's requests are served in their order
         refused.append(host.ask(lambda: host.say_hello(7, 1, 5), Op.REFUSED)["worker"])
     first = refused.count(0)

@@ -127,6 +127,21 @@ async def test_swap_that_reaches_the_root_late_is_refused_there(tree: Tree, to_r
         assert (await coordinator.set_strategy(0, ASP())).epoch == 3
 
 
+@played
+async def test_swap_on_paused_root_settles_when_root_resumes(tree: Tree) -> None:
+    """Which request the root handles first decides whether the swap is in force; the controller reports the result."""
+    async with job_over(tree) as (coordinator, _, _):
+        tree.root.pause()
+        try:
+            await swap_unanswered(coordinator, SSP(2))
+            assert "root: the switch root at" in str((await coordinator.status()).switch.trouble)
+        finally:
+            tree.root.go_on()
+        epoch, strategy = await settled(coordinator)
+        assert strategy == {1: BSP(), 2: SSP(2)}[epoch]
+        assert (await coordinator.set_strategy(0, ASP())).epoch == 3
+
+
 # Who joins or leaves
 
 
@@ -159,7 +174,6 @@ async def test_leaving_worker_is_notified_of_an_unreachable_root(
         try:
             with shorter_patience():
                 assert not await asyncio.to_thread(members[0].leave_and_wait, 1e6)
-            assert "root: the switch root at" in str((await coordinator.status()).switch.trouble)
         finally:
             tree.root.go_on()
         assert coordinator.jobs[0].members() == [0, 1, 2]
