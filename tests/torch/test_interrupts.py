@@ -243,7 +243,6 @@ def test_worker_interrupted_while_it_joins_frees_its_port(
     local: Local, monkeypatch: pytest.MonkeyPatch, twice: bool
 ) -> None:
     """In a notebook the optimizer lives on, and the next attempt needs a port."""
-
     leave = Client.leave
 
     def interrupted(client: Client, timeout_s: float) -> bool:
@@ -253,7 +252,7 @@ def test_worker_interrupted_while_it_joins_frees_its_port(
     if twice:
         monkeypatch.setattr(Client, "leave", interrupted)
     monkeypatch.setattr(membership, "LEAVE_TIMEOUT_S", 0.2)
-    before, there = ports(), []
+    before, there = ports(), list[Counted]()
     for count in counts(1):
         there.append(Counted(f"port {twice} {count}"))
         if not interrupted_at(count, there[-1].optimizer.step, str(membership.__file__)):
