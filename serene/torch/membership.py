@@ -152,20 +152,18 @@ class Member:
             raise
 
     def _join(self, controller: Controller, place: int, rack: int | None, values: int, timeout_s: float) -> None:
-        transport = transport_to(controller.access(self.job, values), self.worker)
+        transport = None
         try:
-            client = Client(transport, self.job, place, values, rack=rack, keeps_reads=True)
-        except BaseException:
-            transport.close()
-            raise
-        self.session = Session(client, join_timeout_s=timeout_s)
-        client.while_waiting = self._while_waiting
-        self._joining = client
-        try:
+            transport = transport_to(controller.access(self.job, values), self.worker)
+            self._joining = client = Client(transport, self.job, place, values, rack=rack, keeps_reads=True)
+            self.session = Session(client, join_timeout_s=timeout_s)
+            client.while_waiting = self._while_waiting
             self.session.join()
-        except SereneError:
-            self._joining = None
-            client.close()
+        except BaseException as error:
+            if isinstance(error, SereneError):
+                self._joining = None
+            if self._joining is None and transport is not None:  # else it first leaves
+                transport.close()
             raise
 
     @property
@@ -229,9 +227,11 @@ class Member:
     def _leave_while_joining(self) -> None:
         """An interrupt or a signal ends the join: the controller may have admitted this worker already."""
         if self._joining is not None:
-            with suppress(SereneError):
-                self._joining.leave(LEAVE_TIMEOUT_S)
-            self._joining.close()
+            try:
+                with suppress(SereneError):
+                    self._joining.leave(LEAVE_TIMEOUT_S)
+            finally:  # also after another interrupt
+                self._joining.close()
 
     def _leave_at_the_end(self) -> None:
         """A signal ends the program: leaves, unless the thread does so already, and returns once it has left. It runs

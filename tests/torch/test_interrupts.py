@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.optim import SGD
 
 import serene.torch
-from serene.client import Refused
+from serene.client import Client, Refused
 from serene.errors import SereneError
 from serene.http import CONTROLLER
-from serene.torch import DistributedOptimizer, optimizer, replica, work
+from serene.torch import DistributedOptimizer, membership, optimizer, replica, work
 from serene.torch.membership import Member
 from serene.torch.replica import Named, Replica
 from serene.torch.work import SwitchWork
@@ -225,6 +225,44 @@ def test_first_step_interrupted_at_any_line_counts_once() -> None:
         training.check(f"interrupted at line {count}")
         assert residual_of(training.optimizer._begun).abs().max() <= training.optimizer.unit / 2, f"not sent: {count}"
     training.optimizer.close()
+    assert count > 50
+
+
+def ports() -> int:
+    """How many of the switch's ports, which are Unix sockets, this process has."""
+    unix = {int(line.split()[6]) for line in Path("/proc/net/unix").read_text().splitlines()[1:]}
+    held = 0
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # that of the folder itself
+            held += descriptor.stat().st_ino in unix
+    return held
+
+
+@pytest.mark.parametrize("twice", [False, True], ids=["one interrupt", "another while it leaves"])
+def test_worker_interrupted_while_it_joins_frees_its_port(
+    local: Local, monkeypatch: pytest.MonkeyPatch, twice: bool
+) -> None:
+    """In a notebook the optimizer lives on, and the next attempt needs a port."""
+    leave = Client.leave
+
+    def interrupted(client: Client, timeout_s: float) -> bool:
+        leave(client, timeout_s)
+        raise KeyboardInterrupt
+
+    if twice:
+        monkeypatch.setattr(Client, "leave", interrupted)
+    monkeypatch.setattr(membership, "LEAVE_TIMEOUT_S", 0.2)
+    before, there = ports(), list[Counted]()
+    for count in counts(1):
+        there.append(Counted(f"port {twice} {count}"))
+        if not interrupted_at(count, there[-1].optimizer.step, str(membership.__file__)):
+            break
+        if not there[-1].optimizer._member:
+            assert ports() == before, f"interrupted at line {count}"
+        there[-1].optimizer._abandon()
+        for job in local.client.jobs():
+            local.client.delete_job(job.job)
+    there[-1].optimizer.close()
     assert count > 50
 
 
