@@ -93,7 +93,7 @@ help:
 	@echo "  RACKS=1 (2 to 8: a leaf switch for each and a root above them; up to 32 workers in each) UPLINK_MBIT= (leaves')"
 	@echo "  COMPUTE_MS=250 LINK_MBIT= DATA_DIR= PROGRAM=serene (serene, serene_jumbo, or a .json's path) OUT=runs/..."
 	@echo "  SLOTS= (of the switch, 8192 by default; the largest model has SLOTS times a packet's values)"
-	@echo "  EXCHANGE=switch (switch, server, sharded, gloo: the last three are baselines over TCP and a Linux bridge)"
+	@echo "  EXCHANGE=switch (switch, server, sharded, rpc, gloo: all but switch are baselines over TCP and a Linux bridge)"
 	@echo "  EXCHANGE_SHARE= (communication's share of a step, as 0.65; replaces COMPUTE_MS; needs LINK_MBIT)"
 	@echo "  PACKETS=compiled (packet encoder: compiled, numpy, scapy)"
 	@echo "  CLUSTER= of reproduce and network-study (tcp://host:port of a dask scheduler, slurm; docs/clusters.md)"
@@ -182,6 +182,7 @@ shell:
 
 docs: setup
 	@$(VENV_PYTHON) -m serene.experiments.network_study.results >/dev/null
+	@$(VENV_PYTHON) -m serene.experiments.straggler_study.results >/dev/null
 	@NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --quiet
 	@echo "build/site: $(VENV_PYTHON) -m http.server --bind 127.0.0.1 --directory build/site 8000"
 

@@ -11,7 +11,7 @@ BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GREY = "#888888"
 # From Paul Tol's muted palette, so that each automatic strategy has its own colour.
-TEAL, FOREST, MAGENTA, INDIGO = "#44AA99", "#117733", "#AA4499", "#332288"
+TEAL, FOREST, MAGENTA, INDIGO, ROSE = "#44AA99", "#117733", "#AA4499", "#332288", "#CC6677"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK, YELLOW)
 
 # A worker's states: from Paul Tol's palettes, with different brightness, and different from strategies' colours.
@@ -26,6 +26,7 @@ COLOUR_OF = {
     "asp": VERMILION,
     "quorum": GREEN,
     "mixed": ORANGE,
+    "auto:pacing": ROSE,
     "auto:dssp": MAGENTA,
     "auto:waiting": TEAL,
     "auto:sync-switch": FOREST,

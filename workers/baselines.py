@@ -1,4 +1,5 @@
-"""The baselines: parameter servers over TCP, and gloo's all-reduce. The training loop is the same as with the switch.
+"""The baselines: parameter servers over TCP, and gloo's all-reduce. workers/rpc.py has another one. The training loop
+is the same as with the switch.
 
 They replace `serene.client.Session` and use the same number format (32-bit fixed point) and the same strategies. So
 only the network differs from a run through the switch. If a worker or a server disconnects, every worker ends with an
@@ -29,7 +30,7 @@ from serene.report import Report
 from serene.strategy import Strategy
 from serene.workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exactly
 
-EXCHANGES = ("switch", "server", "sharded", "gloo")
+EXCHANGES = ("switch", "server", "sharded", "rpc", "gloo")
 RETRY_S = 0.1
 # struct tcp_info in <linux/tcp.h>: its size up to segs_in, and the offsets of total_retrans and of the pair segs_out,
 # segs_in.
@@ -264,7 +265,7 @@ class GlooExchange(Baseline):
                 world_size=self.place.workers, timeout=datetime.timedelta(seconds=self._join_timeout_s),
             )  # fmt: skip
         except (RuntimeError, ValueError) as error:
-            raise NoAnswer(f"gloo: some workers did not connect: {_first_line(error)}") from error
+            raise NoAnswer(f"gloo: some workers did not connect: {first_line(error)}") from error
         self._group = dist
         return self.place
 
@@ -275,7 +276,7 @@ class GlooExchange(Baseline):
         try:
             self._group.all_reduce(tensor)
         except RuntimeError as error:
-            raise ExchangeFailed(f"gloo: {_first_line(error)}") from error
+            raise ExchangeFailed(f"gloo: {first_line(error)}") from error
         return values, self.place.workers, 0.0
 
     def finish(self, timeout_s: float) -> bool:
@@ -306,5 +307,5 @@ def _connect(address: tuple[str, int], until: float) -> socket.socket:
             time.sleep(RETRY_S)
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0]

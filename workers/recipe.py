@@ -26,7 +26,7 @@ class Recipe(Settings):
 
     workers: int = Field(default=4, description="workers of the job")
     exchange: Annotated[str, one_of(EXCHANGES)] = Field(
-        default="switch", description="how gradients are exchanged: switch, server, sharded or gloo"
+        default="switch", description="how gradients are exchanged: switch, server, sharded, rpc or gloo"
     )
     packets: Annotated[str, one_of(PACKETS)] = Field(
         default="compiled", description="packet encoder: compiled, numpy or scapy"

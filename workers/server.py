@@ -24,8 +24,6 @@ import json
 import socket
 import sys
 import threading
-import time
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,8 +32,9 @@ import numpy as np
 from serene.arguments import Parser, command, usage, whole
 from serene.errors import SereneError
 from serene.racks import MAX_RACKS, RACK_WORKERS
-from serene.strategy import PolicyFields, Strategy, parse
-from serene.wire import UNBOUNDED, ReadMode
+from serene.strategy import parse
+from serene.workers import rpc
+from serene.workers.barrier import Barrier, WorkerGone
 from serene.workers.messages import END, HELLO, PUSH, READ, REFUSED, receive_exactly
 
 HELLO_TIMEOUT_S = 10.0
@@ -43,79 +42,15 @@ MOST_WORKERS = MAX_RACKS * RACK_WORKERS
 MOST_VALUES = 2**32  # more than any of our models has
 
 
-class WorkerGone(SereneError):
-    """A worker disconnected before the end of the job."""
-
-
-class Barrier:
-    """The sum, and the rule that decides when a worker may continue. It is the switch's rule (docs/protocol.md) without
-    epochs. values: length of the sum, int32. Thread-safe."""
-
-    def __init__(self, values: int, policy: PolicyFields) -> None:
-        self._policy = policy
-        self._changed = threading.Condition()
-        self._sum = np.zeros(values, np.int32)
-        self._snapshot = self._sum
-        self._total = self._snapshot_total = 0
-        self._counted: Counter[int] = Counter()  # contributions of counted workers in each round
-        self._base = 0  # number of complete rounds
-        self._failed: SereneError | None = None
-        self.contributions: Counter[int] = Counter()  # accepted contributions of each worker
-
-    def contribute(self, worker: int, round_: int, values: np.ndarray) -> tuple[np.ndarray, int, float]:
-        """Adds a contribution, int32[values], and blocks until the worker may continue. Returns the sum that it reads,
-        int32[values], the number of contributions in it, and the seconds that the worker waited. Raises the error that
-        ``fail`` was called with."""
-        policy = self._policy
-        with self._changed:
-            self._sum = self._sum + values  # a new array: the old one may still be being sent to a worker
-            self._total += 1
-            self.contributions[worker] += 1
-            is_counted = bool(policy.sync_mask >> worker & 1)
-            if is_counted and round_ >= self._base:
-                self._counted[round_] += 1
-                while self._counted[self._base] >= policy.quorum:
-                    del self._counted[self._base]
-                    self._base += 1
-                    self._snapshot, self._snapshot_total = self._sum, self._total
-                    self._changed.notify_all()
-            began = time.monotonic()
-            if is_counted and policy.staleness != UNBOUNDED:
-                self._changed.wait_for(lambda: self._failed or round_ < self._base + policy.staleness)
-            if self._failed is not None:
-                raise self._failed
-            waited = time.monotonic() - began
-            if policy.read_mode is ReadMode.SNAPSHOT:
-                return self._snapshot, self._snapshot_total, waited
-            return self._sum, self._total, waited
-
-    def last(self) -> tuple[np.ndarray, int]:
-        """The latest sum, int32[values], and the number of contributions in it."""
-        with self._changed:
-            return self._sum, self._total
-
-    def fail(self, error: SereneError) -> None:
-        """Makes ``contribute`` raise this error, in present and future calls. If called several times, the first error
-        stays."""
-        with self._changed:
-            self._failed = self._failed or error
-            self._changed.notify_all()
-
-    @property
-    def failed(self) -> SereneError | None:
-        return self._failed
-
-
 class Server:
-    """Serves one job. values: length of this server's range of the vector."""
+    """Serves one job. barrier: for this server's range of the vector."""
 
-    def __init__(self, listening: socket.socket, workers: int, strategy: Strategy, values: int) -> None:
+    def __init__(self, listening: socket.socket, workers: int, barrier: Barrier) -> None:
         self._listening = listening
         self._workers = workers
-        self._values = values
         self._left = threading.Barrier(workers)
         self._connections: dict[int, socket.socket] = {}
-        self.barrier = Barrier(values, strategy.compile(range(workers)))
+        self.barrier = barrier
 
     def run(self) -> None:
         """Serves until all workers have read the last sum. Raises WorkerGone."""
@@ -144,7 +79,11 @@ class Server:
         except OSError:
             connection.close()
             return None
-        if (workers, values) != (self._workers, self._values) or worker in self._connections or worker >= workers:
+        if (
+            (workers, values) != (self._workers, self.barrier.values)
+            or worker in self._connections
+            or worker >= workers
+        ):
             with suppress(OSError):
                 connection.sendall(READ.pack(REFUSED, 0.0))
             connection.close()
@@ -152,7 +91,7 @@ class Server:
         return int(worker)
 
     def _serve(self, worker: int, connection: socket.socket) -> None:
-        values = np.empty(self._values, np.int32)
+        values = np.empty(self.barrier.values, np.int32)
         try:
             while True:
                 (round_,) = PUSH.unpack(receive_exactly(connection, PUSH.size))
@@ -196,19 +135,24 @@ def main() -> int:
     )
     parser.add_argument("--listen", type=_address, required=True, metavar="ADDRESS:PORT")
     parser.add_argument("--out", type=Path, default=None, help="a JSON file for each worker's contributions")
+    parser.add_argument("--rpc", action="store_true", help="serve by PyTorch's RPC instead")
     options = parser.parse_args()
     with usage():
         strategy = parse(options.strategy)
         strategy.compile(range(options.workers))
     try:
-        with held(), socket.create_server(options.listen) as listening:
-            server = Server(listening, options.workers, strategy, options.values)
+        with held():
+            barrier = Barrier(options.values, strategy.compile(range(options.workers)))
             try:
-                with allowed():
-                    server.run()
+                if options.rpc:
+                    with allowed():
+                        rpc.serve(options.listen, options.workers, barrier)
+                else:
+                    with socket.create_server(options.listen) as listening, allowed():
+                        Server(listening, options.workers, barrier).run()
             finally:
                 if options.out is not None:
-                    counted = [server.barrier.contributions[worker] for worker in range(options.workers)]
+                    counted = [barrier.contributions[worker] for worker in range(options.workers)]
                     options.out.write_text(json.dumps({"contributions": counted}))
     except (SereneError, OSError, MemoryError) as error:
         print(f"error: parameter server: {error}", file=sys.stderr)

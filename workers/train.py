@@ -32,6 +32,7 @@ from serene.workers import stragglers
 from serene.workers.baselines import Baseline, GlooExchange, Place, ServerExchange
 from serene.workers.options import Options, transport
 from serene.workers.results import WorkerFiles
+from serene.workers.rpc import RpcExchange
 from serene.workers.training import Trainer
 
 # Test images for measuring the accuracy during training. With a CNN, all 10,000 take as long as hundreds of steps.
@@ -86,6 +87,8 @@ class Worker:
         strategy = parse(options.strategy)
         if options.exchange == "gloo":
             return GlooExchange(place, strategy, apply, options.servers[0], options.join_timeout)
+        if options.exchange == "rpc":
+            return RpcExchange(place, strategy, apply, options.servers[0], options.join_timeout)
         return ServerExchange(place, strategy, apply, options.servers, options.join_timeout)
 
     def run(self) -> None:

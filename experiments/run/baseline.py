@@ -1,4 +1,4 @@
-"""A run of a baseline: EXCHANGE=server, sharded or gloo, without aggregation in the network.
+"""A run of a baseline: EXCHANGE=server, sharded, rpc or gloo, without aggregation in the network.
 
 Hosts, links, data, stragglers and training loop are those of a run through the switch. In place of the switch there is
 a Linux bridge; with racks, a bridge for each rack and one above them.
@@ -35,6 +35,7 @@ from serene.workers.baselines import ranges
 PORT = 7000  # of every server: each has a Mininet host's addresses to itself
 POLL_S = 0.2
 PRINT_EVERY_S = 5.0
+ONE_SERVER = ("server", "rpc")  # exchanges with a server in a host of its own
 
 
 class _BaselineNetwork(Network):
@@ -48,13 +49,20 @@ class _BaselineNetwork(Network):
         """The network interface of a host."""
         raise NotImplementedError
 
+    def start_process(
+        self, name: str, host: int, command: Sequence[str], before: int = 0, **environment: str
+    ) -> WorkerProcess:
+        # By these gloo and PyTorch's RPC choose the interface.
+        chosen = dict.fromkeys(("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME"), self.interface(host))
+        return super().start_process(name, host, command, before, **chosen, **environment)
+
 
 class BridgeNetwork(_BaselineNetwork):
     """Mininet hosts around a Linux bridge, or around one in each rack, with the links and uplinks that switches
     have."""
 
     def start(self) -> None:
-        server = self.settings.exchange == "server"
+        server = self.settings.exchange in ONE_SERVER
         self._net = mininet(self.settings, _bridge, "b1", offload=True, server=server)
         self._net.build()
         for bridge in self._net.switches:
@@ -106,7 +114,10 @@ def train(settings: Settings, work: Work, console: Console) -> results.Results:
     """Does one run and returns its results. Everything that it started has ended when it returns or raises. Raises
     Failed, NetworkError, DataError or Incomplete; KeyboardInterrupt if it was stopped and there is nothing to keep."""
     kind = BridgeNetwork if settings.mininet else LoopbackNetwork
-    hosts = {"server": [settings.workers], "sharded": list(range(settings.workers)), "gloo": [0]}[settings.exchange]
+    if settings.exchange in ONE_SERVER:
+        hosts = [settings.workers]
+    else:
+        hosts = list(range(settings.workers)) if settings.exchange == "sharded" else [0]
     with allowed():
         forked.prepare(settings.exchange, settings.dataset, settings.data_dir)
     with kind(settings, work.directory) as network:
@@ -139,7 +150,7 @@ def _start_servers(
         command = module(
             "serene.workers.server", "--workers", str(settings.workers), "--strategy", to_text(settings.strategy),
             "--values", str(part.stop - part.start), "--listen", f"{ip}:{port}",
-            "--out", str(directory / f"server-{host}.json"),
+            "--out", str(directory / f"server-{host}.json"), *(["--rpc"] if settings.exchange == "rpc" else []),
         )  # fmt: skip
         yield network.start_process(f"server-{host}", host, command)
 
@@ -151,7 +162,7 @@ def _start_worker(
         settings, worker, 0, work.directory, out_else=work.spare, strategy=to_text(settings.strategy),
         servers=",".join(f"{ip}:{port}" for ip, port in addresses),
     )  # fmt: skip
-    return network.start_worker(worker, arguments, GLOO_SOCKET_IFNAME=network.interface(worker))
+    return network.start_worker(worker, arguments)
 
 
 def _wait(

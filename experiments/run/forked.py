@@ -72,6 +72,8 @@ def prepare(exchange: str, dataset: str, directory: Path | None) -> None:
     data.keep(dataset, directory)
     if exchange == "gloo":
         import torch.distributed
+    if exchange == "rpc":
+        import torch.distributed.rpc
     import serene.workers.server
     import serene.workers.train  # noqa: F401
 

@@ -230,7 +230,10 @@ def way(settings: Settings) -> str:
         if settings.racks == 1:
             return f"the {settings.target} switch"
         return f"{settings.racks} {settings.target} leaf switches and a root"
-    servers = {"server": "a parameter server", "sharded": "a parameter server on each worker's host", "gloo": "gloo"}
+    servers = {
+        "server": "a parameter server", "sharded": "a parameter server on each worker's host",
+        "rpc": "a parameter server of PyTorch's RPC", "gloo": "gloo",
+    }  # fmt: skip
     over = f", {settings.racks} racks" if settings.racks > 1 else ""
     return f"{servers[settings.exchange]} ({settings.target}{over})"
 

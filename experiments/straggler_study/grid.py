@@ -30,9 +30,9 @@ LINKS = {0.05: 150.0, 0.30: 60.0, 0.65: 30.0}
 SHARES = tuple(LINKS)
 WORKERS = 4
 
-AUTOMATIC = "auto:dssp"
+AUTOMATIC, PACING = "auto:dssp", "auto:pacing"
 # Chosen before there were results: the paper's staleness bound of 10, and k = 3/4 n. So none is the best of several.
-THROUGH_SWITCH = ("bsp", "ssp:10", "asp", "quorum:3", AUTOMATIC)
+THROUGH_SWITCH = ("bsp", "ssp:10", "asp", "quorum:3", AUTOMATIC, PACING)
 OF_SERVERS = ("bsp", "ssp:10", "asp")
 
 
@@ -119,7 +119,7 @@ def ways(one: Cell, *, scapy: bool) -> Iterable[Cell]:
     for target in TARGETS:
         for strategy in THROUGH_SWITCH:
             yield replace(one, target=target, strategy=strategy)
-    for exchange in ("server", "sharded"):
+    for exchange in ("server", "sharded", "rpc"):
         for strategy in OF_SERVERS:
             yield replace(one, exchange=exchange, strategy=strategy)
     yield replace(one, exchange="gloo", strategy="bsp")

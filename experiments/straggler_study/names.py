@@ -8,13 +8,13 @@ from serene.palette import look
 EMBEDDED, BMV2 = "Serene, embedded switch", "Serene, BMv2"
 SCAPY = "Serene, scapy workers"
 SWITCHES = {EMBEDDED: "the embedded switch", BMV2: "BMv2"}  # and their names in sentences
-SERVER, SHARDED, GLOO = "one parameter server", "sharded servers", "gloo all-reduce"
+SERVER, SHARDED, RPC, GLOO = "one parameter server", "sharded servers", "PyTorch's RPC server", "gloo all-reduce"
 
 
 def way(cell: Cell) -> str:
     """The way of a cell's gradients: what they go through."""
     if cell.exchange != "switch":
-        return {"server": SERVER, "sharded": SHARDED, "gloo": GLOO}[cell.exchange]
+        return {"server": SERVER, "sharded": SHARDED, "rpc": RPC, "gloo": GLOO}[cell.exchange]
     if cell.packets == "scapy":
         return SCAPY
     return BMV2 if cell.target == "bmv2" else EMBEDDED

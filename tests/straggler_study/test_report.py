@@ -42,7 +42,7 @@ def test_page_lists_cells_without_results_and_their_reasons(tmp_path: Path) -> N
         (f"a machine that {engine}", "0.5", "1.5", "0.1") for engine in ("emulated", "simulated")
     }
     assert {row["way"] for row in rows if row["engine"] == "emulated"} == {
-        names.EMBEDDED, names.BMV2, names.SERVER, names.SHARDED, names.SCAPY,
+        names.EMBEDDED, names.BMV2, names.SERVER, names.SHARDED, names.RPC, names.SCAPY,
     }  # fmt: skip
 
 

@@ -25,10 +25,13 @@ NAN = float("nan")
 SLOW = {
     (names.EMBEDDED, "bsp"): 1.0, (names.EMBEDDED, "ssp:10"): 0.9, (names.EMBEDDED, "asp"): 0.7,
     (names.EMBEDDED, "quorum:3"): 0.8, (names.EMBEDDED, grid.AUTOMATIC): 0.85,
+    (names.EMBEDDED, grid.PACING): 0.82,
     (names.BMV2, "bsp"): 2.0, (names.BMV2, "ssp:10"): 1.6, (names.BMV2, "asp"): 1.1,
     (names.BMV2, "quorum:3"): 1.3, (names.BMV2, grid.AUTOMATIC): 1.2,
+    (names.BMV2, grid.PACING): 1.25,
     (names.SERVER, "bsp"): 4.0, (names.SERVER, "ssp:10"): 3.9, (names.SERVER, "asp"): 3.8,
     (names.SHARDED, "bsp"): 3.0, (names.SHARDED, "ssp:10"): 2.9, (names.SHARDED, "asp"): 2.8,
+    (names.RPC, "bsp"): 4.2, (names.RPC, "ssp:10"): 4.1, (names.RPC, "asp"): 4.0,
     (names.GLOO, "bsp"): 1.25, (names.SCAPY, "bsp"): 7.0,
 }  # fmt: skip
 CALM = {"bsp": 0.5, "ssp:10": 0.47}
@@ -174,7 +177,8 @@ def test_way_names_the_exchange_target_and_packet_code(study: Study) -> None:
     assert called == {
         ("switch", "embedded", "compiled"): "Serene, embedded switch", ("switch", "bmv2", "compiled"): "Serene, BMv2",
         ("switch", "embedded", "scapy"): "Serene, scapy workers", ("server", "", "compiled"): "one parameter server",
-        ("sharded", "", "compiled"): "sharded servers", ("gloo", "", "compiled"): "gloo all-reduce",
+        ("sharded", "", "compiled"): "sharded servers", ("rpc", "", "compiled"): "PyTorch's RPC server",
+        ("gloo", "", "compiled"): "gloo all-reduce",
     }  # fmt: skip
 
 
@@ -208,8 +212,8 @@ def test_map_chooses_and_reports_with_different_seeds(tmp_path: Path) -> None:
 
 def test_agreement_is_relative_to_the_emulation(study: Study) -> None:
     pairs = agreement.pairs(study)
-    assert len(pairs) == len(study.grid.twins) == 14
-    assert pairs["step_s_simulated"].tolist() == pytest.approx([0.45] * 14)
+    assert len(pairs) == len(study.grid.twins) == 16
+    assert pairs["step_s_simulated"].tolist() == pytest.approx([0.45] * 16)
     assert pairs["step_s"].tolist() == pytest.approx([lasts(cell) for cell in pairs["cell"]])
     made_up = pairs[:3].assign(step_s=1.0, step_s_simulated=[2.0, 1.1, 0.9])
     found = agreement.errors(made_up, "step_s")

@@ -18,8 +18,9 @@ from serene.experiments.run.baseline import LoopbackNetwork
 from serene.experiments.run.cli import _settings, parser
 from serene.strategy import parse
 from serene.workers import reference
+from serene.workers.barrier import Barrier, WorkerGone
 from serene.workers.baselines import ExchangeFailed, Place, ServerExchange, ranges
-from serene.workers.server import Barrier, Server, WorkerGone
+from serene.workers.server import Server
 from serene.workers.training import Recipe
 from tests.controller.processes import ROOT, until
 from tests.support.warm_process import WarmProcess
@@ -100,7 +101,7 @@ class Servers:
         sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
         self.addresses = [each.getsockname() for each in sockets]
         self.servers = [
-            Server(each, workers, parse(strategy), part.stop - part.start)
+            Server(each, workers, Barrier(part.stop - part.start, parse(strategy).compile(range(workers))))
             for each, part in zip(sockets, ranges(values, count), strict=True)
         ]
         self.runs = [self._pool.submit(server.run) for server in self.servers]
@@ -217,7 +218,7 @@ class Run:
         return status, self.output
 
 
-@pytest.mark.parametrize("exchange", ["sharded", "gloo"])
+@pytest.mark.parametrize("exchange", ["sharded", "rpc", "gloo"])
 def test_baseline_run_equals_one_process_to_the_bit(exchange: str, tmp_path: Path) -> None:
     status, output = Run(tmp_path, "--exchange", exchange, "--steps", "4", "--compute-ms", "0").ended()
     assert status == 0, output
@@ -254,7 +255,7 @@ def endless(directory: Path, exchange: str) -> Run:
     return run
 
 
-@pytest.mark.parametrize("exchange", ["sharded", "gloo"])
+@pytest.mark.parametrize("exchange", ["sharded", "rpc", "gloo"])
 def test_ctrl_c_saves_partial_results_of_baseline_run(exchange: str, tmp_path: Path) -> None:
     run = endless(tmp_path, exchange)
     run.process.send_signal(signal.SIGINT)
@@ -271,7 +272,7 @@ def test_ctrl_c_saves_partial_results_of_baseline_run(exchange: str, tmp_path: P
         assert sent <= applied <= sent + summary["contributions_under_way"]
 
 
-@pytest.mark.parametrize("exchange", ["server", "gloo"])
+@pytest.mark.parametrize("exchange", ["server", "rpc", "gloo"])
 def test_killed_worker_ends_a_baseline_run_with_an_error(exchange: str, tmp_path: Path) -> None:
     run = endless(tmp_path, exchange)
 

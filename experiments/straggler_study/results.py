@@ -1,0 +1,132 @@
+"""The study's emulated runs as a file in docs/results, and the tables of docs/straggler-study.md that follow from it.
+
+python -m serene.experiments.straggler_study.results                        # the page, from the file
+python -m serene.experiments.straggler_study.results --study runs/straggler # the file from a study's runs, too
+"""
+
+from __future__ import annotations
+
+from serene.process.interrupts import end_quietly, ended
+
+if __name__ == "__main__":
+    end_quietly()
+
+from pathlib import Path
+
+import pandas as pd
+
+from serene.arguments import Parser, command
+from serene.errors import SereneError
+from serene.experiments.shared import page_tables, terminal
+from serene.experiments.straggler_study import grid, names
+from serene.experiments.straggler_study.names import SWITCHES, percent
+from serene.experiments.straggler_study.study import Spread, Table
+from serene.palette import look
+from serene.process import outputs
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE, PAGE = ROOT / "docs" / "results" / "straggler.csv", ROOT / "docs" / "straggler-study.md"
+COLUMNS = [
+    "way", "strategy", "straggler", "share", "seed", "target_s", "target_steps", "final_accuracy", "measured_share",
+    "step_s", "compute_s", "network_s", "waiting_s", "late", "stalled", "swaps", "contributions_sent",
+    "contributions_applied", "retransmissions", "load_before", "machine",
+]  # fmt: skip
+BASELINES = (names.SERVER, names.RPC, names.SHARDED, names.GLOO)
+WAYS = (*SWITCHES, *BASELINES, names.SCAPY)
+FASTER = ("ssp:10", "asp", f"quorum:{grid.WORKERS * 3 // 4}", grid.AUTOMATIC, grid.PACING)
+
+
+def read(path: Path = FILE) -> pd.DataFrame:
+    """The runs. Raises SereneError if the file is missing or something else."""
+    try:
+        return pd.read_csv(path)[COLUMNS]
+    except (OSError, ValueError, KeyError) as error:
+        raise SereneError(f"cannot read {path}: {error!r}") from error
+
+
+def emulated(study: Path) -> pd.DataFrame:
+    """The emulated runs of a study's folder, in a fixed order. Raises SereneError."""
+    try:
+        runs = pd.read_csv(study / "runs.csv").query("engine == 'emulated'")
+        return runs[COLUMNS].round(4).sort_values(COLUMNS[:5], ignore_index=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise SereneError(f"cannot read {study / 'runs.csv'}: {error!r}") from error
+
+
+def times(runs: pd.DataFrame) -> Table:
+    """Mean seconds to the target by way and strategy, and the measured share, for each wanted share."""
+    head = ["", "strategy", *(f"wanted {percent(share)}" for share in grid.SHARES)]
+    rows = []
+    for way in WAYS:
+        mine, shown = runs[runs["way"] == way], way
+        for strategy in [each for each in ("bsp", *FASTER) if (mine["strategy"] == each).any()]:
+            chosen = mine[mine["strategy"] == strategy]
+            cells = [_time(chosen[chosen["share"] == share]) for share in grid.SHARES]
+            rows.append([shown, look(strategy).name, *cells])
+            shown = ""
+    return head, rows
+
+
+def _time(runs: pd.DataFrame) -> str:
+    if runs.empty:
+        return ""
+    missed = int(runs["target_s"].isna().sum())
+    if missed:
+        return f"missed by {missed} of {len(runs)} seeds"
+    return f"{runs['target_s'].mean():.1f} ({percent(runs['measured_share'].mean())})"
+
+
+def against(runs: pd.DataFrame) -> Table:
+    """The change of the time to the target under BSP, from each baseline to each switch."""
+    return _changes(runs, [((way, "bsp"), (other, "bsp"), f"{other}, {SWITCHES[way]}")
+                           for way in SWITCHES for other in BASELINES], "against")  # fmt: skip
+
+
+def strategies(runs: pd.DataFrame) -> Table:
+    """The change of the time to the target, from BSP to each other strategy, on each switch."""
+    return _changes(runs, [((way, strategy), (way, "bsp"), f"{look(strategy).name}, {SWITCHES[way]}")
+                           for way in SWITCHES for strategy in FASTER], "strategy")  # fmt: skip
+
+
+def _changes(runs: pd.DataFrame, pairs: list[tuple[tuple[str, str], tuple[str, str], str]], title: str) -> Table:
+    took = runs.set_index(["way", "strategy", "share", "seed"])["target_s"].sort_index()
+    rows = []
+    for one, other, shown in pairs:
+        found = [
+            Spread.of((took.loc[one[0], one[1], share] / took.loc[other[0], other[1], share] - 1).tolist()).percent()
+            for share in grid.SHARES
+        ]
+        rows.append([shown, *found])
+    return [title, *map(percent, grid.SHARES)], rows
+
+
+def counted(runs: pd.DataFrame) -> str:
+    """In how many runs through a switch every contribution was added once."""
+    switch = runs[runs["way"].isin([*SWITCHES, names.SCAPY])]
+    once = int((switch["contributions_sent"] == switch["contributions_applied"]).sum())
+    return (
+        f"- **Exactly once.** In {once} of {len(switch)} runs through a switch, with {int(switch['swaps'].sum())} live "
+        "swaps, each\n  contribution was added once (sums over the workers)."
+    )
+
+
+def parts(runs: pd.DataFrame) -> dict[str, str]:
+    """The parts of the page that follow from the runs, by name."""
+    slow = runs[runs["straggler"] == grid.SLOW]
+    tables = {"times": times(slow), "against": against(slow), "strategies": strategies(slow)}
+    return {**{name: page_tables.markdown(*table) for name, table in tables.items()}, "counted": counted(runs)}
+
+
+@command
+def main() -> None:
+    parser = Parser(__doc__)
+    parser.add_argument("--study", type=Path, help="folder of a study; its runs are written into the file")
+    options = parser.parse_args()
+    if options.study:
+        outputs.write_text(FILE, emulated(options.study).to_csv(index=False))
+    page_tables.write(PAGE, parts(read()))
+    terminal.console().print(f"{PAGE}", highlight=False)
+
+
+if __name__ == "__main__":
+    raise SystemExit(ended(main))
