@@ -490,9 +490,7 @@ class Jobs:
         """Stores that the switch holds only the jobs ``held``. Other running jobs wait for their workers again; returns
         their ids. active: as of `Job.reset`, by job."""
         ran = []
-        for job in self:
-            if job.id in held:
-                continue
+        for job in (each for each in self if each.id not in held):
             if job.state is JobState.RUNNING:
                 job.reset(active(job))
                 ran.append(job.id)
