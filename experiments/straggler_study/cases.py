@@ -37,6 +37,7 @@ OPTIMISERS = {
         "mild momentum": Optimiser(0.1, 0.9),
     },
     "mlp": {"mild": Optimiser(0.05), "edge": Optimiser(0.2)},
+    "cnn": {"mild": Optimiser(0.1), "edge": Optimiser(0.5)},
 }
 
 
@@ -92,6 +93,7 @@ SIZES: dict[str, dict[int, tuple[tuple[str, ...], tuple[float, ...]]]] = {
         32: (("mild", "edge", "momentum"), SHARES[1:2]),
     },
     "mlp": {4: (("mild", "edge"), (SHARES[0], SHARES[-1]))},
+    "cnn": {4: (("mild", "edge"), SHARES[1:2])},
 }
 IN_MININET = ("none", "always", "random", "changing")  # stragglers of the cells in Mininet
 
