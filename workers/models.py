@@ -66,5 +66,5 @@ class Model:
         """Share of correctly classified images, 0 to 1. images, labels: as in `gradient`."""
         self._network.eval()
         with torch.no_grad():
-            found = torch.cat([self._network(part).argmax(dim=1) for part in images.split(EVALUATED_AT_ONCE)])
+            found = torch.cat([self._network(part).argmax(dim=1) for part in torch.split(images, EVALUATED_AT_ONCE)])
         return float((found == labels).float().mean())
