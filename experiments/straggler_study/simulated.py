@@ -15,6 +15,7 @@ few packets again, not all (``PROBES``).
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -325,9 +326,12 @@ def _plane(cell: Cell, size: int, strategy: Strategy) -> DataPlane:
 
 def simulate(cell: Cell) -> Trace:
     """Simulates a cell. Raises Stuck, or as `Cell.check`."""
-    if cell.model in architectures.MODELS:
-        data.keep(cell.dataset)  # all workers use it, and so will this process's next cells
-    return Simulation(cell).run()
+    if cell.model not in architectures.MODELS:
+        return Simulation(cell).run()
+    data.keep(cell.dataset)  # all workers use it, and so will this process's next cells
+    trace = Simulation(cell).run()
+    gc.collect()  # a simulation's objects refer to each other; the next ones must not wait for 180 MB of images each
+    return trace
 
 
 @dataclass
