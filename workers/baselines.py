@@ -63,6 +63,8 @@ class Baseline(ABC):
         self._apply = apply
         self._fixed = FixedPoint()
         self._messages = 1  # contributions in an iteration: one for each server's range of the vector
+        self._last = np.zeros(place.values, np.int32)  # the last read; _last_total: the number of contributions in it
+        self._last_total = 0
         self._sent = self._clipped = 0
         self._network_s = self._waiting_s = 0.0
 
@@ -121,6 +123,18 @@ class Baseline(ABC):
             network_s=network, waiting_s=waited, retransmissions=0, clipped=clipped, read_at_risk=at_risk,
         )  # fmt: skip
 
+    def _since_last(self, read: np.ndarray, total: int) -> tuple[np.ndarray, int]:
+        """What a read of a server, int32[values] with ``total`` contributions, has more than the last one."""
+        difference, contributions = read - self._last, total - self._last_total
+        self._last[:] = read
+        self._last_total = total
+        return difference, contributions
+
+    def _apply_last(self, difference: np.ndarray, contributions: int) -> None:
+        """Applies what the read at the end has more than the last one."""
+        self._apply(self._fixed.dequantise(difference))
+        self.reads_at_risk += contributions > self._fixed.capacity
+
     def telemetry(self) -> Report:
         """The counts and sums so far, as in `serene.client.Session.telemetry`; None where they are unknown."""
         return {
@@ -147,8 +161,6 @@ class ServerExchange(Baseline):
         self._join_timeout_s = join_timeout_s
         self._connections: list[socket.socket] = []
         self._closed = (0, 0, 0)  # `_tcp_counts` of closed connections
-        self._last = np.zeros(place.values, np.int32)  # the last read; _last_total: the number of contributions in it
-        self._last_total = 0
         self._now = np.empty(place.values, np.int32)  # buffer for the read that is being received
         self._ranges = ranges(place.values, len(servers))
 
@@ -201,18 +213,13 @@ class ServerExchange(Baseline):
                 waits.append(waited)
         except OSError as error:
             raise ExchangeFailed(f"lost the connection to a parameter server or worker: {error}") from error
-        difference = self._now - self._last
-        self._last[:] = self._now
-        contributions = max(totals) - self._last_total
-        self._last_total = max(totals)
-        return difference, contributions, max(waits)
+        return *self._since_last(self._now, max(totals)), max(waits)
 
     def finish(self, timeout_s: float) -> bool:
         for connection in self._connections:
             connection.settimeout(timeout_s)
         difference, contributions, _ = self._send_and_read(lambda connection, _: connection.sendall(PUSH.pack(END)))
-        self._apply(self._fixed.dequantise(difference))
-        self.reads_at_risk += contributions > self._fixed.capacity
+        self._apply_last(difference, contributions)
         return True
 
     def abandon(self) -> None:

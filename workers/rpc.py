@@ -91,8 +91,6 @@ class RpcExchange(Baseline):
         self._join_timeout_s = join_timeout_s
         self._rpc: Any = None
         self._finished = False
-        self._last = np.zeros(place.values, np.int32)  # the last read; _last_total: the number of contributions in it
-        self._last_total = 0
 
     def join(self) -> Place:
         name, rank = f"worker-{self.place.worker}", 1 + self.place.worker
@@ -116,15 +114,11 @@ class RpcExchange(Baseline):
             read, total, waited = future.wait()
         except (RuntimeError, WorkerGone) as error:
             raise ExchangeFailed(f"PyTorch's RPC: {first_line(error)}") from error
-        now = read.numpy()
-        difference, contributions = now - self._last, total - self._last_total
-        self._last, self._last_total = now, total
-        return difference, contributions, waited
+        return *self._since_last(read.numpy(), total), waited
 
     def finish(self, timeout_s: float) -> bool:
         difference, contributions, _ = self._call(last, self.place.worker, timeout_s=timeout_s)
-        self._apply(self._fixed.dequantise(difference))
-        self.reads_at_risk += contributions > self._fixed.capacity
+        self._apply_last(difference, contributions)
         self._finished = True
         return True
 

@@ -53,20 +53,12 @@ FILES: dict[str, tuple[type[ExchangeCell | TrainingCell], list[str], list[str]]]
 GRID = GRIDS["quick"]
 
 
-def read(path: Path) -> pd.DataFrame:
-    """A CSV file of results. Raises SereneError if it is missing or something else."""
-    try:
-        return pd.read_csv(path)
-    except (OSError, ValueError) as error:
-        raise SereneError(f"cannot read {path}: {error!r}") from error
-
-
 def recorded(folder: Path) -> Answers:
     """The answers in the files of a folder. Raises SereneError if a file is missing or something else."""
     answers: dict[Cell, dict[str, float | None]] = {}
     for name, (kind, own, found) in FILES.items():
         try:
-            for row in read(folder / name).to_dict("records"):
+            for row in page_tables.read(folder / name).to_dict("records"):
                 cell = kind(NetworkCell(*(row[each] for each in NETWORK)), **{each: row[each] for each in own})
                 answers[cell] = {each: None if pd.isna(row[each]) else row[each] for each in found}
         except (KeyError, TypeError) as error:
@@ -92,7 +84,7 @@ def write(answers: Answers, command: str, folder: Path = FOLDER, grid: Grid = GR
 
 def thinness(folder: Path, answers: Answers) -> Thinness:
     """What each strategy needs, by the files of a folder. Raises SereneError."""
-    return Thinness(answers, GRID, efficiency.costs(read(folder / ROUNDS)))
+    return Thinness(answers, GRID, efficiency.costs(page_tables.read(folder / ROUNDS)))
 
 
 def parts(folder: Path = FOLDER) -> dict[str, str]:
@@ -106,7 +98,7 @@ def parts(folder: Path = FOLDER) -> dict[str, str]:
         "thinness": thin.table(),
         "rounds": efficiency_table(thin.costs),
         **{f"emulated-{name}": emulated(mine.to_dict("records"))
-           for name, mine in read(folder / EMULATED).groupby("network")},
+           for name, mine in page_tables.read(folder / EMULATED).groupby("network")},
     }  # fmt: skip
     return {
         **{name: page_tables.markdown(*table) for name, table in tables.items()},

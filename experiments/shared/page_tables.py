@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pandas as pd
+
 from serene.errors import SereneError
 from serene.process import outputs
+
+
+def read(path: Path) -> pd.DataFrame:
+    """A CSV file of results. Raises SereneError if it is missing or something else."""
+    try:
+        return pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise SereneError(f"cannot read {path}: {error!r}") from error
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from serene.arguments import Parser, command
-from serene.errors import SereneError
+from serene.errors import SereneError, choices
 from serene.experiments.shared import page_tables, terminal
 from serene.experiments.straggler_study import grid, names
 from serene.experiments.straggler_study.names import SWITCHES, percent
@@ -37,20 +37,12 @@ FASTER = ("ssp:10", "asp", f"quorum:{grid.WORKERS * 3 // 4}", grid.AUTOMATIC, gr
 
 
 def read(path: Path = FILE) -> pd.DataFrame:
-    """The runs. Raises SereneError if the file is missing or something else."""
-    try:
-        return pd.read_csv(path)[COLUMNS]
-    except (OSError, ValueError, KeyError) as error:
-        raise SereneError(f"cannot read {path}: {error!r}") from error
-
-
-def emulated(study: Path) -> pd.DataFrame:
-    """The emulated runs of a study's folder, in a fixed order. Raises SereneError."""
-    try:
-        runs = pd.read_csv(study / "runs.csv").query("engine == 'emulated'")
-        return runs[COLUMNS].round(4).sort_values(COLUMNS[:5], ignore_index=True)
-    except (OSError, ValueError, KeyError) as error:
-        raise SereneError(f"cannot read {study / 'runs.csv'}: {error!r}") from error
+    """The emulated runs in this file, or in a study's ``runs.csv``. Raises SereneError if the file is missing or
+    something else."""
+    runs = page_tables.read(path)
+    if lacking := [name for name in COLUMNS if name not in runs]:
+        raise SereneError(f"cannot read {path}: it has no column {choices(lacking)}")
+    return runs[runs["engine"] == "emulated"] if "engine" in runs else runs
 
 
 def times(runs: pd.DataFrame) -> Table:
@@ -123,7 +115,8 @@ def main() -> None:
     parser.add_argument("--study", type=Path, help="folder of a study; its runs are written into the file")
     options = parser.parse_args()
     if options.study:
-        outputs.write_text(FILE, emulated(options.study).to_csv(index=False))
+        runs = read(options.study / "runs.csv")[COLUMNS].round(4).sort_values(COLUMNS[:5])
+        outputs.write_text(FILE, runs.to_csv(index=False))
     page_tables.write(PAGE, parts(read()))
     terminal.console().print(f"{PAGE}", highlight=False)
 

@@ -15,7 +15,7 @@ from serene.experiments.network_study.cells import Cell, ExchangeCell, NetworkCe
 from serene.experiments.network_study.efficiency import COLUMNS, MEASURED, REPLAYED, Cost, costs, replay
 from serene.experiments.network_study.emulated.plan import Emulated
 from serene.experiments.network_study.grid import GRIDS
-from serene.experiments.network_study.results import EMULATED, FOLDER, PAGE, ROUNDS, parts, read, recorded
+from serene.experiments.network_study.results import EMULATED, FOLDER, PAGE, ROUNDS, parts, recorded
 from serene.experiments.network_study.thinness import LESS, NO_LESS, NONE, NOT_KNOWN, VERDICTS, Thinness
 from serene.experiments.network_study.training import lateness
 from serene.experiments.shared import page_tables
@@ -111,7 +111,7 @@ def test_network_verdict_follows_times_rounds_and_error(asp: float, cost: Cost, 
 
 
 def test_recorded_rounds_round_trip_through_csv() -> None:
-    runs = read(FOLDER / ROUNDS)
+    runs = page_tables.read(FOLDER / ROUNDS)
     assert runs.to_csv(index=False) == (FOLDER / ROUNDS).read_text()
     assert set(runs["workers"]) == {4, 8, 128}
     assert all(0 < cost.error < 0.5 for cost in costs(runs).values())
@@ -132,7 +132,7 @@ def test_recorded_network_results_match_a_new_simulation() -> None:
     ):  # fmt: skip
         now = cell.answer()
         assert all(now[name] == pytest.approx(value, rel=1e-6) for name, value in known[cell].items())
-    for row in read(FOLDER / EMULATED).query("network == 'clos'").to_dict("records"):
+    for row in page_tables.read(FOLDER / EMULATED).query("network == 'clos'").to_dict("records"):
         asked = Emulated(row["method"].partition(",")[0], row["ratio"], row["link_mbit"], row["values"])
         assert asked.simulated_s() == pytest.approx(row["simulated_s"], abs=0.006)
 
