@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -25,6 +26,8 @@ def interrupted_at(count: int, call: Callable[[], object], file: str, place: str
                 raise KeyboardInterrupt
         return trace
 
+    # The collector would run finalizers of earlier tests' objects in this call. Python ignores an interrupt there.
+    gc.disable()
     sys.settrace(trace)
     try:
         call()
@@ -32,4 +35,5 @@ def interrupted_at(count: int, call: Callable[[], object], file: str, place: str
         return True
     finally:
         sys.settrace(None)
+        gc.enable()
     return False
