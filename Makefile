@@ -64,7 +64,7 @@ help:
 	@echo "make network-study the network that training needs, with and without the switch: minutes; FULL=1 up to an hour; EMULATED=1 in Mininet, too;"
 	@echo "                   CLUSTER= and CLUSTER_OPTIONS= as above"
 	@echo "make pytorch-study shared training against PyTorch's DDP and PostLocalSGD: 540 trainings, 70 minutes on two quiet cores; can be resumed"
-	@echo "make compare       automatic strategies' time to accuracy against the best fixed strategy, in virtual time (an hour); can be resumed"
+	@echo "make compare       automatic strategies' time to accuracy against the best fixed strategy, in virtual time (over an hour); can be resumed"
 	@echo "                   STRATEGIES=auto,ssp:2,my.py:Mine (beside the fixed ones) MODELS=softmax CELLS='none, 4 workers; changing' STRAGGLER=trace:FILE"
 	@echo "                   SEEDS=4,5,6 CSV=regret.csv RUNS=runs.csv MININET=1 (16 cells in Mininet, needs root)"
 	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"
