@@ -264,7 +264,7 @@ def _await_removal(socket: str) -> None:
 @app.command()
 def status(
     every: Annotated[
-        bool, typer.Option("--all", help=f"All finished jobs; by default the latest {view.LATEST}.")
+        bool, typer.Option("--all", help=f"Show all finished jobs; default: the latest {view.LATEST}.")
     ] = False,
     as_json: AsJson = False,
     controller: Url = None,
