@@ -19,6 +19,7 @@ pytest.importorskip("mininet")
 from serene.errors import SereneError
 from serene.experiments.performance import bench, pins, seed
 from serene.experiments.performance.parts import BenchFailed, run_parts
+from serene.experiments.performance.row import Row
 from serene.program import Program
 
 
@@ -35,7 +36,7 @@ def test_bench_row_has_medians_spreads_and_their_ratio(
 ) -> None:
     console = Console(width=240)
     with console.capture() as capture:
-        console.print(bench.table([bench.Row("values", "values/s", False, wanted, ours, theirs, note)]))
+        console.print(bench.table([Row("values", "values/s", False, wanted, ours, theirs, note)]))
     assert capture.get().splitlines()[1].split() == words.split()
 
 
