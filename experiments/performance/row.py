@@ -60,9 +60,15 @@ class Row:
         return self.number(statistics.median(samples)) if samples else ""
 
     def target(self) -> str:
-        """The least ratio and the longest time that we want; empty without a target."""
-        wanted = [f"{self.bar:g}"] if self.bar is not None else []
-        return ", ".join(wanted + ([f"{self.most * 1e3:g} ms"] if self.most is not None else []))
+        """The least ratio and the longest time that we want, and which of them are missed; empty without a target."""
+        wanted = []
+        if self.bar is not None:
+            missed = self.ratio is not None and self.ratio < self.bar
+            wanted.append(f"{self.bar:g}{' missed' if missed else ''}")
+        if self.most is not None:
+            missed = bool(self.ours) and statistics.median(self.ours) > self.most
+            wanted.append(f"{self.most * 1e3:g} ms{' missed' if missed else ''}")
+        return ", ".join(wanted)
 
 
 def _spread(samples: Samples) -> str:
