@@ -363,7 +363,7 @@ def rows(seed_json: Path | None, pins_json: Path | None) -> Iterator[Row]:
         yield from one_machine(2_460_000, program)
     yield from one_machine(100_000)
     for workers in (2, 4):
-        yield from one_machine(10_000_000, workers=workers, bar=1.0)
+        yield from one_machine(10_000_000, "serene_jumbo", workers, bar=1.0)
     yield from untraced(Program.load("serene"))
     yield from by_format()
     yield from large_tables(pins_json)

@@ -35,7 +35,7 @@ COLUMNS = [
 ]  # fmt: skip
 SHORT = ["work", "ours", "peer", "ratio"]
 FOUR = (  # rows of README.md
-    "all-reduce of 2,460,000 float32, 2 processes, shm ports, serene",
+    "all-reduce of 2,460,000 float32, 2 processes, shm ports, serene_jumbo",
     "values through BMv2, serene",
     "all-reduce of 1,000,000 float32 by a pool, 4 hosts, 320 lanes, 100 Mbit/s",
     "all-reduce of 1,000,000 float32 by a pool, 4 hosts, 320 lanes, 1,000 Mbit/s",
