@@ -149,7 +149,7 @@ def _switch_again(chosen: Settings) -> str:
     if list(ports) != list(had):
         local_switch.stop(switch.address, ports)
         raise local_switch.NoLocalSwitch(
-            "another program has taken ports of the switch, which has ended: 'serenectl down --force', then start again"
+            "the switch has ended, and another program has taken its ports: 'serenectl down --force', then start again"
         )
     return f"the switch at {switch.address} had ended and runs again; the controller at {client.url} continues"
 

@@ -346,7 +346,7 @@ def test_restarted_local_switch_keeps_its_udp_ports_unless_they_are_taken(local:
         again = local.serenectl(*local.starts)
         assert (again.returncode, again.stdout) == (1, "")
         assert again.stderr == (
-            "error: another program has taken ports of the switch, which has ended: 'serenectl down --force', then "
+            "error: the switch has ended, and another program has taken its ports: 'serenectl down --force', then "
             "start again\n"
         )
         assert not listens(local.switch)
