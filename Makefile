@@ -184,6 +184,7 @@ shell:
 docs: setup
 	@$(VENV_PYTHON) -m serene.experiments.network_study.results >/dev/null
 	@$(VENV_PYTHON) -m serene.experiments.straggler_study.results >/dev/null
+	@$(VENV_PYTHON) -m serene.experiments.performance.results >/dev/null
 	@NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --quiet
 	@echo "build/site: $(VENV_PYTHON) -m http.server --bind 127.0.0.1 --directory build/site 8000"
 

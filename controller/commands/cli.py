@@ -34,6 +34,7 @@ from serene.errors import BadUsage, SereneError, choices
 from serene.http import CONTROLLER, UNIX
 from serene.process.at_exit import leave_garbage
 from serene.process.interrupts import STATUS, held
+from serene.program import JUMBO
 from serene.wire import PRECISIONS
 
 T = TypeVar("T")
@@ -73,13 +74,14 @@ def _from_settings(command: Callable[..., None]) -> Callable[..., None]:
     ]  # fmt: skip
     own = inspect.signature(command, eval_str=True).parameters.values()
     kept = [each for each in own if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    command.__signature__ = inspect.Signature([*kept[:1], *options, *kept[1:]])  # type: ignore[attr-defined]
+    command.__signature__ = inspect.Signature([*kept[:2], *options, *kept[2:]])  # type: ignore[attr-defined]
     return command
 
 
 @app.command()
 @_from_settings
 def up(
+    context: typer.Context,
     *,
     switch: Annotated[
         list[str] | None,
@@ -110,6 +112,9 @@ def up(
     at = ",".join(switch or [DEFAULT_SWITCH])
     if local and "=" in at:
         raise BadUsage("--local starts one switch: expected a single --switch")
+    source = context.get_parameter_source("program")
+    if local and source is not None and source.name == "DEFAULT":
+        given["program"] = JUMBO
     chosen = settings(switch=at, **given)
     # alone: a second `up` at the same time would use the first one's switch, which the first one stops if it fails.
     # held: no interrupt while the switch runs and is not recorded yet.

@@ -461,7 +461,7 @@ def test_full_disk_elsewhere_is_not_blamed_on_the_runtime_folder(local: Local, m
 
     monkeypatch.setattr(daemon, "run", full)
     with pytest.raises(OSError, match="No space left") as raised:
-        cli.up(foreground=True, switch=[local.switch], http=local.http)
+        cli.app(["up", "--foreground", "--switch", local.switch, "--http", local.http], standalone_mode=False)
     assert not isinstance(raised.value, NoFolder)
 
 
