@@ -3,12 +3,13 @@
 import sys
 from typing import NoReturn
 
-from serene.process.at_exit import importing
 from serene.process.interrupts import end_quietly, ended
 
 
 def main() -> NoReturn:
     end_quietly()
+    from serene.process.at_exit import importing
+
     with importing():
         from serene.controller.commands import cli
 

@@ -3,13 +3,14 @@
 import os
 import sys
 
-from serene.process.at_exit import importing
 from serene.process.interrupts import end_quietly, ended
 
 
 def main() -> int:
     _leave_others_modules()
     end_quietly()
+    from serene.process.at_exit import importing
+
     with importing():
         from serene.embedded.command import cli
 

@@ -2,7 +2,6 @@
 
 import os
 
-from serene.process.at_exit import importing
 from serene.process.interrupts import end_quietly, ended
 
 # NumPy and PyTorch must not start threads of their own: the workers are forked from this process (forked.py), and a
@@ -12,6 +11,8 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 def main() -> int:
     end_quietly()
+    from serene.process.at_exit import importing
+
     with importing():
         from serene.experiments.run import cli
 
