@@ -8,7 +8,10 @@ from serene.process.interrupts import end_quietly, ended
 
 def main() -> NoReturn:
     end_quietly()
-    from serene.controller.commands import cli
+    from serene.process.at_exit import importing
+
+    with importing():
+        from serene.controller.commands import cli
 
     sys.exit(ended(cli.main))
 

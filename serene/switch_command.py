@@ -9,7 +9,10 @@ from serene.process.interrupts import end_quietly, ended
 def main() -> int:
     _leave_others_modules()
     end_quietly()
-    from serene.embedded.command import cli
+    from serene.process.at_exit import importing
+
+    with importing():
+        from serene.embedded.command import cli
 
     return ended(cli.main)
 

@@ -32,7 +32,7 @@ from serene.controller.status.model import Event, JobExplanation, Status, Switch
 from serene.distribution import version
 from serene.errors import BadUsage, SereneError, choices
 from serene.http import CONTROLLER, UNIX
-from serene.process.at_exit import leave_garbage
+from serene.process.at_exit import importing, leave_garbage
 from serene.process.interrupts import STATUS, held
 from serene.program import JUMBO
 from serene.wire import PRECISIONS
@@ -182,10 +182,8 @@ def _start(chosen: Settings, foreground: bool) -> str:
     """Starts the controller. Returns the text to print about a background controller; "" after one in the
     foreground."""
     if foreground:
-        from serene.controller import (
-            daemon,  # imported here: gRPC and FastAPI would double the start-up time of every command
-        )
-
+        with importing():  # here: gRPC and FastAPI would double the start-up time of every command
+            from serene.controller import daemon
         daemon.run(chosen)
         return ""
     http = chosen.http

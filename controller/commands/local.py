@@ -95,7 +95,7 @@ def _run(address: str, ports: Sequence[UdpPort | ShmPort], file: IO[str]) -> Non
     """Starts a switch, which inherits the lock of its record, ``file``, and waits until it is ready. Raises
     NoLocalSwitch or NoFolder."""
     log = _record(address).with_suffix(".log")
-    command = module("serene.embedded.command.cli", "--no-p4", "--device-id", "0")
+    command = module("serene.switch_command", "--no-p4", "--device-id", "0")
     command += [f"-i{at.port}@{_where(at)}" for at in ports]
 
     def ready(process: subprocess.Popen[bytes]) -> None:

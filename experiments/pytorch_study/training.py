@@ -18,7 +18,6 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
-from torch.distributed.optim import PostLocalSGDOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 from serene.experiments.pytorch_study.grid import DDP, SHARED, Cell
@@ -125,6 +124,8 @@ def _joined(
     stack.callback(dist.barrier)
     if cell.way == DDP:
         return DistributedDataParallel(model), own
+    from torch.distributed.optim import PostLocalSGDOptimizer  # imports FSDP, which takes a second
+
     # It averages at the end of each period, not of its first step: so replicas are equal after the last period.
     averager = PeriodicModelAverager(period=cell.every, warmup_steps=cell.every - 1)
     return model, PostLocalSGDOptimizer(own, averager)

@@ -11,7 +11,10 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 def main() -> int:
     end_quietly()
-    from serene.experiments.run import cli
+    from serene.process.at_exit import importing
+
+    with importing():
+        from serene.experiments.run import cli
 
     return ended(cli.main)
 

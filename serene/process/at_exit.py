@@ -1,9 +1,23 @@
-"""How Serene's programs end."""
+"""Garbage collection when Serene's programs start and end."""
 
 from __future__ import annotations
 
 import atexit
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """A block that imports a program's modules. They are never garbage, and searching them would take a tenth of a
+    command's start."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def leave_garbage() -> None:

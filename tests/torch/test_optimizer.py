@@ -433,17 +433,17 @@ def one_layer(values: int) -> Optimizer:
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "message"),
+    ("make", "message"),
     [
-        (network(), "optimizer is a Sequential: expected an optimizer of torch.optim"),
-        (object.__new__(DistributedOptimizer), "optimizer is a DistributedOptimizer: expected an optimizer of"),
-        (one_layer(8_000_000), r"8,000,000 parameters: the switch has room for 7,340,032 \(8,192 slots of"),
+        (network, "optimizer is a Sequential: expected an optimizer of torch.optim"),
+        (lambda: object.__new__(DistributedOptimizer), "optimizer is a DistributedOptimizer: expected an optimizer of"),
+        (lambda: one_layer(8_000_000), r"8,000,000 parameters: the switch has room for 7,340,032 \(8,192 slots of"),
     ],
     ids=["a model", "a wrapped optimizer", "too many parameters"],
 )
-def test_what_cannot_be_shared_is_refused(optimizer: Any, message: str) -> None:
+def test_what_cannot_be_shared_is_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(SereneError, match=message):
-        DistributedOptimizer(optimizer, job="job", workers=1)
+        DistributedOptimizer(make(), job="job", workers=1)
 
 
 @pytest.mark.parametrize("start", [[0.0], torch.zeros(1, 1), torch.zeros(1, dtype=torch.int32)])

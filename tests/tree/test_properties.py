@@ -83,7 +83,8 @@ PUTS_IN_FORCE = """    prepared = time.perf_counter()
     await self.root.write([~plan_entries.policy_entry(plan.job, replace(policy, fields=root_fields))])
 """
 FAULTS = (
-    fault("the flip comes before the preparation", Tree, "_swap", PREPARES + PUTS_IN_FORCE, PUTS_IN_FORCE + PREPARES),
+    fault("the flip comes before the preparation", Tree, "_swap", PREPARES + PUTS_IN_FORCE, PUTS_IN_FORCE + PREPARES,
+          first=1),
     fault("the leaves do not get the new policy", Tree, "_swap",
           "unnotified = await self._notify(plan.job, policy.session, policy.epoch, policy.fields)",
           "unnotified: dict[int, SwitchError] = {}"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from serene.embedded.control.loaded import Loaded, integer, limb_array, limbs, named
+from serene.embedded.control.loaded import Loaded, limb_array, limbs, named
 from serene.embedded.control.types import ControlError, CounterValue, MeterRates
 from serene.embedded.program.crcs import DEFAULTS, WIDTHS, Crc
 from serene.embedded.program.ir import Array, limbs_of, mask
@@ -94,7 +94,10 @@ class ArrayControl(Loaded):
         return self.register_read_all(register, index, 1)[0]
 
     def register_read_all(self, register: str, first: int = 0, count: int | None = None) -> list[int]:
-        return [integer(row) for row in self._register_rows(register, first, count).tolist()]
+        rows = self._register_rows(register, first, count)
+        if rows.shape[1] == 1:
+            return rows[:, 0].tolist()  # type: ignore[no-any-return]
+        return [int.from_bytes(row.tobytes(), "little") for row in rows.astype("<u8", copy=False)]
 
     def _register_rows(self, register: str, first: int, count: int | None) -> np.ndarray:
         array = self._indexed(self.program.registers, "register", register, first, count)

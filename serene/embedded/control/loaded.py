@@ -24,7 +24,10 @@ def limb_array(values: Sequence[int]) -> ctypes.Array[ctypes.c_uint64]:
 
 
 def integer(parts: Sequence[int]) -> int:
-    return sum(int(limb) << (64 * i) for i, limb in enumerate(parts))
+    value = 0
+    for limb in reversed(parts):
+        value = value << 64 | int(limb)
+    return value
 
 
 def named(objects: Mapping[str, T], name: str, what: str) -> T:
