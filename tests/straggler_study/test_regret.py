@@ -53,8 +53,12 @@ class Part:
 PARTS = {
     "regret": Part(RESULTS / "regret.csv", RESULTS / "regret-runs.csv", list(cases())),
     "seeds": Part(RESULTS / "regret-seeds.csv", RESULTS / "regret-seeds-runs.csv", list(cases())),
+    "authors": Part(
+        RESULTS / "regret-authors.csv", RESULTS / "regret-authors-runs.csv",
+        list(cases([f"trace:authors-{run}.csv" for run in ("slow", "failure", "slow-8")])),
+    ),
     "mininet": Part(RESULTS / "regret-mininet.csv", RESULTS / "regret-mininet-runs.csv", list(in_mininet())),
-}
+}  # fmt: skip
 
 
 def compared(**options: object) -> str:
