@@ -78,7 +78,7 @@ BEING_DELETED = Line(
 def test_formerly_failing_plans_pass(pair: Pair, number: int, seed: int, mistake: Line, broke: str) -> None:
     """They failed with another controller, which drew other random numbers. Each has a seed that fails again if the
     mistake is repeated."""
-    plan = random_plan(PAIRS.index(pair) * NUMBERS + number, take_overs=0.0, restarts=0.0)
+    plan = random_plan(PAIRS.index(pair) * NUMBERS + number, take_overs=0.0, restarts=0.0, slow=0.0)
     again = replace(plan, seed=seed, faults=replace(plan.faults, seed=seed))
     switch = P4Switch(Program.load())
 
