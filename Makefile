@@ -56,13 +56,15 @@ help:
 	@echo "make run-local     the same without root or Mininet: UDP on loopback, the embedded switch"
 	@echo "make test          all tests that this machine can run (runs set-up first)"
 	@echo "                   TORCH=2.15.0 (the tests of PyTorch's process group on that version, in a separate environment)"
-	@echo "make pytorch-suites  PyTorch's own tests on gloo and on the process group serene (an hour); TORCH=2.15.0 PYTORCH= (a checkout)"
-	@echo "make bench         speed as ratios to gloo, BMv2 and scapy (needs root); SEED_JSON= the authors' program;"
-	@echo "                   PINS_JSON= p4c's pins_middleblock.p4, compiled"
-	@echo "make reproduce     the paper's experiment in Mininet, and a report: under 20 min; FULL=1 hours; can be resumed"
-	@echo "make network-study the network that training needs, with and without the switch: minutes; FULL=1 up to an hour; EMULATED=1 in Mininet, too"
+	@echo "make pytorch-suites  PyTorch's own tests on gloo and on the process group serene (an hour); TORCH=2.15.0 PYTORCH=CHECKOUT"
+	@echo "make bench         speed as ratios to gloo, BMv2 and scapy (needs root); SEED_JSON=FILE (the authors' program, compiled)"
+	@echo "                   PINS_JSON=FILE (p4c's pins_middleblock.p4, compiled)"
+	@echo "make reproduce     the paper's experiment in Mininet, and a report: about 25 min; FULL=1 hours; can be resumed;"
+	@echo "                   CLUSTER=tcp://HOST:PORT of a dask scheduler, or CLUSTER=slurm CLUSTER_OPTIONS=FILE (docs/clusters.md)"
+	@echo "make network-study the network that training needs, with and without the switch: minutes; FULL=1 up to an hour; EMULATED=1 in Mininet, too;"
+	@echo "                   CLUSTER= and CLUSTER_OPTIONS= as above"
 	@echo "make pytorch-study shared training against PyTorch's DDP and PostLocalSGD: 540 trainings, 70 minutes on two quiet cores; can be resumed"
-	@echo "make compare       automatic strategies' time to accuracy against the best fixed strategy, in virtual time (an hour); can be resumed"
+	@echo "make compare       automatic strategies' time to accuracy against the best fixed strategy, in virtual time (over an hour); can be resumed"
 	@echo "                   STRATEGIES=auto,ssp:2,my.py:Mine (beside the fixed ones) MODELS=softmax CELLS='none, 4 workers; changing' STRAGGLER=trace:FILE"
 	@echo "                   SEEDS=4,5,6 CSV=regret.csv RUNS=runs.csv MININET=1 (16 cells in Mininet, needs root)"
 	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"
@@ -73,7 +75,7 @@ help:
 	@echo "make soak          a million packets with loss, duplication and reordering in one run (minutes)"
 	@echo "make swaps         200 live swaps in one training run, with the time of each (needs root); RACKS=4 WORKERS=8 over a tree"
 	@echo "make profile       the time of each stage of a packet's processing, on both switches (needs root)"
-	@echo "make fuzz          mutated packets, programs and P4Runtime messages to the embedded switch (PACKETS=100000 SEED=1)"
+	@echo "make fuzz          sends mutated packets, programs and P4Runtime messages to the embedded switch (PACKETS=100000 SEED=1)"
 	@echo "make mutants       breaks the compiled programs in 96 ways and names the test that detects each (about 15 min)"
 	@echo "make setup         install Debian packages and .venv"
 	@echo "make p4            compile p4src with p4c-bm2-ss, if installed"
@@ -89,14 +91,13 @@ help:
 	@echo "  WORKERS=4 STRATEGY=bsp (bsp, ssp:S, asp, quorum:K, mixed:W,W, auto, auto:NAME, auto:FILE.py:NAME) STEPS=200 SEED=1"
 	@echo "  STRAGGLER=none (none, slow_worker, heterogeneous, failure; as slow_worker:probability=0.3 or trace:FILE)"
 	@echo "  TARGET=auto (auto, embedded, bmv2)  MODEL=mlp (mlp, cnn, cnn-large)"
-	@echo "  DATASET=digits (digits, fashion-mnist, mnist, cifar10)  BATCH_SIZE=32 LEARNING_RATE= (the authors': 256, 0.04)"
-	@echo "  RACKS=1 (2 to 8: a leaf switch for each and a root above them; up to 32 workers in each) UPLINK_MBIT= (leaves')"
+	@echo "  DATASET=digits (digits, fashion-mnist, mnist, cifar10)  BATCH_SIZE=32 LEARNING_RATE= (the paper's authors use 256 and 0.04)"
+	@echo "  RACKS=1 (2 to 8: a leaf switch for each and a root above them; up to 32 workers in each) UPLINK_MBIT= (of each leaf's link)"
 	@echo "  COMPUTE_MS=250 LINK_MBIT= DATA_DIR= PROGRAM=serene (serene, serene_jumbo, or a .json's path) OUT=runs/..."
-	@echo "  SLOTS= (of the switch, 8192 by default; the largest model has SLOTS times a packet's values)"
+	@echo "  SLOTS= (number of the switch's slots, 8192 by default; a slot holds as many values as a packet)"
 	@echo "  EXCHANGE=switch (switch, server, sharded, rpc, gloo: all but switch are baselines over TCP and a Linux bridge)"
 	@echo "  EXCHANGE_SHARE= (communication's share of a step, as 0.65; replaces COMPUTE_MS; needs LINK_MBIT)"
 	@echo "  PACKETS=compiled (packet encoder: compiled, numpy, scapy)"
-	@echo "  CLUSTER= of reproduce and network-study (tcp://host:port of a dask scheduler, slurm; docs/clusters.md)"
 	@echo "  FAULTS= (a file: lost packets, killed processes; docs/faults.md)"
 
 setup:
@@ -183,6 +184,7 @@ shell:
 docs: setup
 	@$(VENV_PYTHON) -m serene.experiments.network_study.results >/dev/null
 	@$(VENV_PYTHON) -m serene.experiments.straggler_study.results >/dev/null
+	@$(VENV_PYTHON) -m serene.experiments.performance.results >/dev/null
 	@NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --quiet
 	@echo "build/site: $(VENV_PYTHON) -m http.server --bind 127.0.0.1 --directory build/site 8000"
 

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from serene.arguments import usage
 from serene.errors import BadUsage, SereneError, choices
 from serene.http import DEFAULT_HTTP, LONGEST_PATH, TOKEN, token
-from serene.program import TREE, VARIANTS, chosen_program
+from serene.program import JUMBO, PLAIN, TREE, VARIANTS, chosen_program
 from serene.racks import MAX_RACKS
 
 DEFAULT_SWITCH = "127.0.0.1:9559"
@@ -178,7 +178,13 @@ class Settings(BaseModel):
     uplink: Annotated[
         int, _option("PORT", "With several switches: a leaf's port to the root.", ge=1, le=254, validate_default=True)
     ] = DEFAULT_UPLINK
-    program: Annotated[str, _option("NAME", f"The P4 program: {choices(VARIANTS)}, or a path to a .json.")] = "serene"
+    program: Annotated[
+        str,
+        _option(
+            "NAME", f"The P4 program: {choices(VARIANTS)}, or a path to a .json. With --local {JUMBO} is the default: "
+            "nothing limits a packet's size there.",
+        ),
+    ] = PLAIN  # fmt: skip
     slots: Annotated[
         int | None, _option("N", "Slots of the program; each holds as many values as a packet. 8192 by default.")
     ] = None
@@ -273,7 +279,7 @@ class Settings(BaseModel):
             chosen_program(value, None)
         except SereneError as error:
             raise ValueError(str(error)) from None
-        if value != VARIANTS[0] and cls._several(info):
+        if value != PLAIN and cls._several(info):
             raise ValueError(f"{value!r}: expected none with several switches, which run {choices(TREE)}")
         return value
 

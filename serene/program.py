@@ -14,7 +14,7 @@ from serene.slots import NotBySlot, SlotState, check_number, resized, resized_p4
 _HERE = Path(__file__).resolve().parent
 # In the repository, or inside the package in a wheel.
 BUILD = next((path for path in (_HERE.parent / "p4src" / "build", _HERE / "p4") if path.is_dir()), _HERE / "p4")
-VARIANTS = ("serene", "serene_jumbo")  # 320 lanes (MTU 1500), 896 lanes (jumbo frames)
+VARIANTS = PLAIN, JUMBO = "serene", "serene_jumbo"  # 320 lanes (MTU 1500), 896 lanes (jumbo frames)
 TREE = ("serene_leaf", "serene_root")  # the two levels of a tree of switches; they work only together
 
 

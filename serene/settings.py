@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TypeVar, get_args
 
 from annotated_types import Ge, Le
@@ -38,7 +39,9 @@ def add_options(parser: argparse.ArgumentParser, model: type[BaseModel]) -> None
     are absent."""
     for name, field in model.model_fields.items():
         if field.annotation is not bool:
-            default = "" if field.is_required() or field.default in (None, "", ()) else f" (default {field.default})"
+            default = (
+                "" if field.is_required() or field.default in (None, "", (), Path()) else f" (default {field.default})"
+            )
             parser.add_argument(
                 option(name),
                 default=argparse.SUPPRESS,

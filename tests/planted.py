@@ -180,10 +180,10 @@ FAULTS = faults("protocol")
 
 def main(series: Series, faults: Sequence[Fault]) -> int:
     """The command that plants these faults."""
-    parser = Parser("Hunts for faults in the rules.")
-    parser.add_argument("--runs", type=int, default=2000, help="of the right rules (default 2000)")
-    parser.add_argument("--first", type=int, default=0, help="number of the first of these (default 0)")
-    parser.add_argument("--only", default="", help="only planted faults whose rule has this in it")
+    parser = Parser("Plays random runs with a rule broken on purpose each time, or with the rules intact.")
+    parser.add_argument("--runs", type=int, default=2000, help="runs with the rules intact (default 2000)")
+    parser.add_argument("--first", type=int, default=0, help="number of the first such run (default 0)")
+    parser.add_argument("--only", default="", help="only the rules whose text contains this; none: intact rules only")
     options = parser.parse_args()
     missed = 0
     for planned in faults:
@@ -194,7 +194,7 @@ def main(series: Series, faults: Sequence[Fault]) -> int:
             what = f"run {found.runs} of {planned.runs}: {found.what[:90]}" if found else "NOT FOUND"
             print(f"{planned.rule}: {what} ({time.monotonic() - began:.1f} s)", flush=True)
     found = hunt(series, options.first, options.runs)
-    print(f"the right rules, {options.runs} runs: {found.what if found else 'nothing'}")
+    print(f"the intact rules, {options.runs} runs: {found.what if found else 'nothing'}")
     return int(missed > 0 or found is not None)
 
 

@@ -34,6 +34,7 @@ from serene.errors import BadUsage, SereneError, choices
 from serene.http import CONTROLLER, UNIX
 from serene.process.at_exit import leave_garbage
 from serene.process.interrupts import STATUS, held
+from serene.program import JUMBO
 from serene.wire import PRECISIONS
 
 T = TypeVar("T")
@@ -73,13 +74,14 @@ def _from_settings(command: Callable[..., None]) -> Callable[..., None]:
     ]  # fmt: skip
     own = inspect.signature(command, eval_str=True).parameters.values()
     kept = [each for each in own if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    command.__signature__ = inspect.Signature([*kept[:1], *options, *kept[1:]])  # type: ignore[attr-defined]
+    command.__signature__ = inspect.Signature([*kept[:2], *options, *kept[2:]])  # type: ignore[attr-defined]
     return command
 
 
 @app.command()
 @_from_settings
 def up(
+    context: typer.Context,
     *,
     switch: Annotated[
         list[str] | None,
@@ -110,6 +112,9 @@ def up(
     at = ",".join(switch or [DEFAULT_SWITCH])
     if local and "=" in at:
         raise BadUsage("--local starts one switch: expected a single --switch")
+    source = context.get_parameter_source("program")
+    if local and source is not None and source.name == "DEFAULT":
+        given["program"] = JUMBO
     chosen = settings(switch=at, **given)
     # alone: a second `up` at the same time would use the first one's switch, which the first one stops if it fails.
     # held: no interrupt while the switch runs and is not recorded yet.
@@ -144,7 +149,7 @@ def _switch_again(chosen: Settings) -> str:
     if list(ports) != list(had):
         local_switch.stop(switch.address, ports)
         raise local_switch.NoLocalSwitch(
-            "another program has taken ports of the switch, which has ended: 'serenectl down --force', then start again"
+            "the switch has ended, and another program has taken its ports: 'serenectl down --force', then start again"
         )
     return f"the switch at {switch.address} had ended and runs again; the controller at {client.url} continues"
 
@@ -264,7 +269,7 @@ def _await_removal(socket: str) -> None:
 @app.command()
 def status(
     every: Annotated[
-        bool, typer.Option("--all", help=f"All finished jobs; by default the latest {view.LATEST}.")
+        bool, typer.Option("--all", help=f"Show all finished jobs; default: the latest {view.LATEST}.")
     ] = False,
     as_json: AsJson = False,
     controller: Url = None,

@@ -65,7 +65,9 @@ def create_job(
         str | None,
         typer.Option(metavar="N", help="Number of racks, or workers in each, as 3,3,2; default: all racks."),
     ] = None,
-    places: Annotated[int | None, typer.Option(metavar="N", help="Workers may join later, up to N at a time.")] = None,
+    places: Annotated[
+        int | None, typer.Option(metavar="N", help="The most workers at a time; then workers may also join later.")
+    ] = None,
     minimum: Annotated[
         int | None, typer.Option(metavar="N", help="Eviction for silence leaves at least N members; default 1.")
     ] = None,

@@ -108,7 +108,7 @@ def _pair(text: str) -> Pair:
 
 
 def _parser() -> Parser:
-    parser = Parser("Random runs of each pair of strategies.")
+    parser = Parser("Plays random runs with faults and swaps, for each pair of strategies.")
     add = parser.add_argument
     add("--runs", type=whole(1), default=10_000, help="runs of each pair (default 10000)")
     add("--first", type=whole(0, NUMBERS - 1), default=0, help="number of the first run (default 0)")

@@ -53,9 +53,15 @@ def main() -> int:
     parser.add_argument(
         "--packets", type=whole(1), default=1_000_000, help="packets that reach the switch (default 1000000)"
     )
-    parser.add_argument("--loss", type=probability, default=0.01, help="probability of a loss")
-    parser.add_argument("--duplication", type=probability, default=0.01, help="probability of a duplication")
-    parser.add_argument("--reordering", type=probability, default=0.01, help="probability of a reordering")
+    parser.add_argument(
+        "--loss", type=probability, default=0.01, help="probability that a packet is lost (default 0.01)"
+    )
+    parser.add_argument(
+        "--duplication", type=probability, default=0.01, help="probability that it is duplicated (default 0.01)"
+    )
+    parser.add_argument(
+        "--reordering", type=probability, default=0.01, help="probability that it is reordered (default 0.01)"
+    )
     parser.add_argument("--faults", type=Path, help="fault file (docs/faults.md) instead of the default faults")
     parser.add_argument("--seed", type=whole(0), default=1, help="random seed")
     parser.add_argument("--program", default="serene", help="serene, serene_jumbo, or a path to a .json")

@@ -128,7 +128,7 @@ class Part:
             why = ": ".join(filter(None, [".".join(map(str, wrong["loc"])), wrong["msg"]]))
         except OSError as error:
             why = str(error)
-        raise BadPart(f"{path}: not what make schedules has written: {why}")
+        raise BadPart(f"{path}: expected a result file of make schedules: {why}")
 
 
 def added_up(parts: dict[Path, Part]) -> dict[Pair, Tally]:
@@ -141,12 +141,14 @@ def added_up(parts: dict[Path, Part]) -> dict[Pair, Tally]:
             for what in ("build", "program", "racks", "take_overs"):
                 ours, theirs = getattr(part, what), getattr(other, what)
                 if ours != theirs:
-                    raise BadPart(f"{path}: {what} {ours}, that of {other_path} is {theirs}: expected parts of one")
+                    raise BadPart(
+                        f"{path}: {what} {ours}, but {other_path} has {theirs}: expected the same in all parts"
+                    )
             shared = part.tallies.keys() & other.tallies.keys()
             if shared and max(part.first, other.first) < min(part.first + part.runs, other.first + other.runs):
                 raise BadPart(
-                    f"{path}: runs {part.first} to {part.first + part.runs - 1}, of which {other_path} has some: "
-                    "expected others (FIRST=)"
+                    f"{path}: runs {part.first} to {part.first + part.runs - 1}, some of which are in {other_path}: "
+                    "expected other runs (FIRST=)"
                 )
         before.append((path, part))
         for pair, tally in part.tallies.items():

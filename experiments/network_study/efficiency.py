@@ -205,8 +205,10 @@ def _rms(values: pd.Series) -> float:
 
 @command
 def main() -> None:
-    parser = Parser("Rounds that training needs.")
-    parser.add_argument("--runs", type=Path, default=Path("runs/regret"), help="the straggler study's results")
+    parser = Parser("Writes the number of rounds that training needs, from the runs of make compare.")
+    parser.add_argument(
+        "--runs", type=Path, default=Path("runs/regret"), help="folder of make compare (default %(default)s)"
+    )
     parser.add_argument("--csv", type=Path, required=True, help="output file; replayed rows in it are kept")
     options = parser.parse_args()
     console = terminal.console()

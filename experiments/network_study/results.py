@@ -12,8 +12,6 @@ if __name__ == "__main__":
     end_quietly()
 
 import json
-import subprocess
-import time
 from dataclasses import fields
 from pathlib import Path
 
@@ -75,11 +73,7 @@ def write(answers: Answers, command: str, folder: Path = FOLDER, grid: Grid = GR
             for cell in dict.fromkeys(grid.cells()) if isinstance(cell, kind) and cell in answers
         ]  # fmt: skip
         outputs.write_text(folder / name, pd.DataFrame(rows).to_csv(index=False))
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.strip()
-    made = {"command": command, "commit": commit, "machine": machine.here(), "date": time.strftime("%Y-%m-%d")}
-    outputs.write_text(folder / MADE, json.dumps(made, indent=1) + "\n")
+    outputs.write_text(folder / MADE, json.dumps(machine.made(command), indent=1) + "\n")
 
 
 def thinness(folder: Path, answers: Answers) -> Thinness:

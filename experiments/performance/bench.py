@@ -19,7 +19,7 @@ import shutil
 import statistics
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,14 +34,14 @@ from serene.experiments.performance.networks import bridge_hosts, serene_network
 from serene.experiments.performance.one_machine import measure, slowest_of
 from serene.experiments.performance.parts import BenchFailed, Json, run_parts
 from serene.experiments.performance.push_path import PushPath
+from serene.experiments.performance.row import HEAD, Row, Samples
 from serene.experiments.run.settings import BMV2
-from serene.experiments.shared import isolated, terminal
+from serene.experiments.shared import isolated, machine, terminal
 from serene.http import CONTROLLER
 from serene.process import outputs
 from serene.program import Program
 
 REPEATS = 5
-LEAST_OF_A_SPREAD = 3  # samples, for which a spread is shown
 SECONDS = 3.0  # that one repeat of a packet rate takes
 SLOTS = 256  # that one worker pushes in those
 LINK_MBIT = 100.0
@@ -53,37 +53,6 @@ SERIES_S = 0.3  # that a series of all-reduces through a pool takes, at least
 POOL_SLOTS = 512
 OUTPUT = Path("build/bench.json")
 SEED = "the authors' program on BMv2"
-
-Samples = tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Row:
-    """A measurement and its peer's. ours, peer: one number for each repeat, in ``unit``. limit: what no program can
-    beat, in ``unit``: for an exchange, the time that its values alone, without headers, take over one link.
-
-    less: whether less is better. bar: the least ratio that we want. most: the largest number that we want, in ``unit``.
-    missing: why there is no measurement.
-    """
-
-    work: str
-    unit: str
-    less: bool
-    bar: float | None
-    ours: Samples = ()
-    peer: Samples = ()
-    peer_name: str = ""
-    limit: float | None = None
-    most: float | None = None
-    missing: str = ""
-
-    @property
-    def ratio(self) -> float | None:
-        """How many times better than the peer, by the medians; None without a measurement of both."""
-        if not self.ours or not self.peer:
-            return None
-        ours, peer = statistics.median(self.ours), statistics.median(self.peer)
-        return peer / ours if self.less else ours / peer
 
 
 def through_switch(
@@ -171,12 +140,9 @@ def pool(
     ours = slowest_of(through_switch("pool", options, workers, link_mbit, program))
     theirs = slowest_of(over_bridge("gloo", options, workers, link_mbit, program))
     what = "float32" if bits == 32 else f"float32 in {bits} bits"
-    hosts = "" if workers == 4 else f"{workers} hosts, "
     peer = "gloo, Linux bridge" if bits == 32 else f"gloo, {compression} compression"
-    return Row(
-        f"all-reduce of {values:,} {what} by a pool, {hosts}{lanes} lanes, {link_mbit:,.0f} Mbit/s", "s", True, None,
-        ours, theirs, peer, limit, most_over_limit * limit,
-    )  # fmt: skip
+    work = f"all-reduce of {values:,} {what} by a pool, {workers} hosts, {lanes} lanes, {link_mbit:,.0f} Mbit/s"
+    return Row(work, "s", True, None, ours, theirs, peer, limit, most_over_limit * limit)
 
 
 def by_format(values: int = 500_000) -> Iterator[Row]:
@@ -397,49 +363,16 @@ def rows(seed_json: Path | None, pins_json: Path | None) -> Iterator[Row]:
         yield from one_machine(2_460_000, program)
     yield from one_machine(100_000)
     for workers in (2, 4):
-        yield from one_machine(10_000_000, workers=workers, bar=1.0)
+        yield from one_machine(10_000_000, "serene_jumbo", workers, bar=1.0)
     yield from untraced(Program.load("serene"))
     yield from by_format()
     yield from large_tables(pins_json)
     yield from packets(seed_json)
 
 
-def _number(value: float, unit: str) -> str:
-    if unit == "s":
-        return f"{value * 1e3:,.2f} ms"
-    return f"{value / 1e6:,.2f} M" if value >= 1e6 else f"{value:,.0f}"
-
-
-def _middle(samples: Samples, unit: str) -> str:
-    return _number(statistics.median(samples), unit) if samples else ""
-
-
-def _spread(samples: Samples) -> str:
-    """The least and the largest sample, in percent of the median above it; empty if there are too few samples."""
-    if len(samples) < LEAST_OF_A_SPREAD:
-        return ""
-    middle = statistics.median(samples)
-    return f"{100 * (min(samples) / middle - 1):+.0f} {100 * (max(samples) / middle - 1):+.0f} %"
-
-
-def _bar(row: Row) -> str:
-    wanted = [f"{row.bar:g}"] if row.bar is not None else []
-    return ", ".join(wanted + ([f"{row.most * 1e3:g} ms"] if row.most is not None else []))
-
-
 def table(measured: Sequence[Row]) -> Table:
     """The table to print."""
-    rows = []
-    for row in measured:
-        ours, peer = (
-            ("", "") if row.missing else (_middle(each, row.unit), _spread(each)) for each in (row.ours, row.peer)
-        )
-        limit = _number(row.limit, row.unit) if row.limit and not row.missing else ""
-        ratio = "" if row.ratio is None or row.missing else f"{row.ratio:.2f}"
-        unit = "time" if row.unit == "s" and not row.missing else row.unit
-        rows.append([row.work, unit, *ours, *peer, limit, ratio, _bar(row), row.missing or row.peer_name])
-    head = ["work", "unit", "ours", "spread", "peer", "spread", "limit", "ratio", "target", "the peer"]
-    return terminal.table(head, rows, ["work", "unit", "the peer"])
+    return terminal.table(HEAD, [row.cells() for row in measured], ["work", "unit", "the peer"])
 
 
 def main() -> int:
@@ -454,6 +387,8 @@ def main() -> int:
     arguments = parser.parse_args()
     seed_json, pins_json = arguments.seed_json, arguments.pins_json
     console = terminal.console(220, highlight=False)
+    given = {"SEED_JSON": seed_json, "PINS_JSON": pins_json}
+    command = " ".join(["make bench", *(f"{name}={path.name}" for name, path in given.items() if path)])
 
     def work() -> None:
         measured = []
@@ -467,7 +402,7 @@ def main() -> int:
             for row in trainings() if arguments.trainings else of_tables:
                 measured.append(row)
                 console.print(f"measured: {row.work}", style="dim")
-            text = json.dumps([{**asdict(row), "ratio": row.ratio} for row in measured], indent=2) + "\n"
+            text = json.dumps({**machine.made(command), "rows": [asdict(row) for row in measured]}, indent=2) + "\n"
             outputs.write_text(OUTPUT, text)
         finally:
             if measured:  # also after an error, for each row took minutes

@@ -185,11 +185,11 @@ def draw(swaps: pd.DataFrame, summary: Json, path: Path) -> None:
 def _parser() -> Parser:
     parser = Parser(__doc__)
     parser.add_argument("--swaps", type=int, default=200, help="number of swaps (default 200)")
-    parser.add_argument("--every-ms", type=float, default=400, help="mean time between two swaps")
+    parser.add_argument("--every-ms", type=float, default=400, help="mean time between two swaps (default 400)")
     parser.add_argument("--workers", default="4", help="number of workers (default 4)")
     parser.add_argument("--racks", default="1", help="number of racks; several use a tree of switches")
     parser.add_argument("--target", default="auto", help="auto, embedded or bmv2")
-    parser.add_argument("--compute-ms", type=float, default=100, help="mean compute time of an iteration")
+    parser.add_argument("--compute-ms", type=float, default=100, help="mean compute time of an iteration (default 100)")
     parser.add_argument("--straggler", default="slow_worker:probability=0.2", help="straggler profile (%(default)s)")
     parser.add_argument("--seed", default="1", help="random seed")
     parser.add_argument("--out", type=Path, help="directory for the results (default runs/DATE-swaps)")

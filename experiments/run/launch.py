@@ -108,7 +108,7 @@ def train(settings: Settings, work: Work, console: Console, companion: Companion
             view.show(last, [worker.steps() for worker in workers])
             companion.look(last, controller)
     for line in events.not_played:
-        console.print(f"this never came: {line}", highlight=False)
+        console.print(f"not played, because its iteration was not reached: {line}", highlight=False)
     counted = results.Counted.by_switch(last, settings.parameters, settings.program.lanes)
     return results.collect(settings, work, counted, events.played, events.lost_incarnations, stopped)
 

@@ -30,7 +30,9 @@ def row(path: Path) -> dict[str, Any]:
         summary = json.loads(path.read_text())
         times, changes = summary["seconds_to_accuracy"], summary["changes"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SereneError(f"{path} is no summary of a run by this version: {type(error).__name__}: {error}") from error
+        raise SereneError(
+            f"{path} is not the summary of a run of this version: {type(error).__name__}: {error}"
+        ) from error
     plain = {name: value for name, value in summary.items() if not isinstance(value, list | dict)}
     return {
         "run": path.parent.name,

@@ -81,20 +81,22 @@ def work_off(todo: Sequence[T], do: Callable[[T], R], executor: Executor) -> Gen
                 if deaths[place] < TRIES:
                     hand_out(place)
                 else:
-                    yield Done(todo[place], None, f"all {TRIES} workers that were given it died; the last: {error}")
+                    yield Done(
+                        todo[place], None, f"each of {TRIES} workers died while it ran this cell; the last: {error}"
+                    )
                 continue
             except ClusterFailed:
                 raise
             except CancelledError:
-                raise ClusterFailed("the cluster has dropped what it was given; is its scheduler gone?") from None
+                raise ClusterFailed("the cluster has dropped the cells: check that its scheduler runs") from None
             except Exception as error:
                 if type(error).__name__ != "KilledWorker":  # dask's; by name, for dask need not be installed
                     raise ClusterFailed(
-                        f"a worker cannot do Serene's tasks; is the same Serene installed there? Its output: "
+                        f"a worker cannot run Serene's cells: install the same Serene there as here. Its output: "
                         f"{type(error).__name__}: {error}"
                     ) from error
                 if place in alone:
-                    yield Done(todo[place], None, f"all workers that were given it died: {error}")
+                    yield Done(todo[place], None, f"each worker died while it ran this cell: {error}")
                 else:
                     suspects.append(place)
                 continue

@@ -6,6 +6,7 @@ import os
 import platform
 import statistics
 import subprocess
+import time
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 
 from serene.clock import unix_s
 
+ROOT = Path(__file__).resolve().parents[2]
 PRESSURE, MEMORY = Path("/proc/pressure/cpu"), Path("/proc/meminfo")
 NOT_RECORDED = "not recorded"
 CONDITIONS = "conditions"  # the key of a result for the conditions it was found in; older results have none
@@ -80,6 +82,14 @@ def here() -> str:
     facts = machine()
     versions = f"Linux {platform.release()}, Python {facts['python']}, PyTorch {facts.get('torch', '-')}"
     return ", ".join([f"{facts['processor']}, {os.cpu_count()} processors, {_memory()}; {versions}", *_bmv2()])
+
+
+def made(command: str) -> dict[str, str]:
+    """With which command, from which commit, where and when (YYYY-MM-DD) results are made: now and here."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+    return {"command": command, "commit": commit, "machine": here(), "date": time.strftime("%Y-%m-%d")}
 
 
 def _bmv2() -> list[str]:

@@ -287,7 +287,7 @@ def main() -> int:
         help=f"strategies beside the fixed ones: {choices(AUTOMATIC)}, a fixed one such as mixed:0, or FILE.py:NAME, "
         "separated by commas (default: all of these that have names)",
     )
-    add("--models", default=",".join(OPTIMISERS), help=f"{choices(OPTIMISERS)}, separated by commas (default: both)")
+    add("--models", default=",".join(OPTIMISERS), help=f"{choices(OPTIMISERS)}, separated by commas (default: all)")
     add("--cells", default="", help="only cells whose name contains one of these texts, separated by ; (default: all)")
     add(
         "--straggler",

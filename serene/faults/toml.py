@@ -23,7 +23,7 @@ def load(path: str | Path) -> Faults:
     try:
         text = Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadFaults(f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is no text'}") from None
+        raise BadFaults(f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is not a text'}") from None
     try:
         return replace(parse(text), path=path)
     except BadFaults as error:

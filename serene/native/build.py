@@ -151,7 +151,7 @@ def _compile(path: str, user: str, flags: Sequence[str], sources: Mapping[str, b
             os.chown(owned, int(user), int(user))
     run = _run(user, [path, *flags, "-o", "library.so", "source.c"], scratch)
     if run.returncode < 0 or run.returncode > 128:
-        raise CompileFailed(f"{path} was stopped (it took {TIME_LIMIT_S} s of processor time, or its memory)")
+        raise CompileFailed(f"{path} was stopped: it exceeded {TIME_LIMIT_S} s of processor time, or its memory")
     if run.returncode and os.strerror(errno.ENOSPC) in run.stderr:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     library = scratch / "library.so"

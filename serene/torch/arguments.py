@@ -47,9 +47,9 @@ def elastic(workers: int, places: int | None, minimum: int | None, evict_after: 
     places, minimum = places if places is not None else workers, minimum if minimum is not None else 1
     evict_after = EVICT_AFTER_S if evict_after is None else float(evict_after)
     if places < workers:  # the controller checks the switch's number of places
-        raise SereneError(f"places={places}: expected {workers} or more, as many as workers at least")
+        raise SereneError(f"places={places}: expected {workers} or more, because workers={workers}")
     if not 1 <= minimum <= workers:
-        raise SereneError(f"minimum={minimum}: expected 1 to {workers}, as many as workers")
+        raise SereneError(f"minimum={minimum}: expected 1 to {workers}, because workers={workers}")
     if not LEAST_EVICT_AFTER_S <= evict_after <= MOST_EVICT_AFTER_S:
         raise SereneError(f"evict_after={evict_after:g}: expected {LEAST_EVICT_AFTER_S:g} to {MOST_EVICT_AFTER_S:g} s")
     return {"places": places, "minimum": minimum, "evict_after": evict_after}

@@ -31,7 +31,7 @@ def mean_state(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if not states:
         raise SereneError("states is empty: expected one worker's state_dict(), or more")
     if any(not isinstance(state, Mapping) or "state" not in state for state in states):
-        raise SereneError("states has something else than an optimizer's state_dict()")
+        raise SereneError("states has an item that is not an optimizer's state_dict()")
     parts = {name: [state.get(name) for state in states] for name in ("state", "param_groups")}
     return {**states[0], **{name: _mean(of, name) for name, of in parts.items()}}
 

@@ -183,7 +183,7 @@ def test_repeated_calls_do_not_keep_a_blocked_worker_from_asking(wire: InProcess
 def test_blocked_worker_reports_an_unreachable_switch(wire: InProcess, worker: Client) -> None:
     wire.plane.swap(BSP(), 1)
     after(1, wire, wire.close)
-    with pytest.raises(NoAnswer, match="nothing from the switch for 60 s"):
+    with pytest.raises(NoAnswer, match="the switch has sent nothing for 60 s"):
         worker.exchange(np.zeros(VALUES, np.float32))
     assert 20 <= wire.ops().count(Op.HELLO) <= 32  # one to join, then one every two seconds
 

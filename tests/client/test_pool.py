@@ -126,7 +126,7 @@ GONE = "PoolBroken: job 0 no longer waits for this worker: it was evicted, or th
 LATE = "NoAnswer: the collective did not finish within 30 s: 1 of 3 workers have not contributed"
 FEWER = "PoolBroken: job 0 has 2 members now, not 3: a worker has left or was evicted"
 OVER = "PoolBroken: job 0 is over for this worker: the job is now in session "
-SILENT = "NoAnswer: nothing from the switch for 10 s, and no answer to HELLO"
+SILENT = "NoAnswer: the switch has sent nothing for 10 s, and has not answered HELLO"
 
 
 @pytest.mark.parametrize(

@@ -346,7 +346,7 @@ def test_restarted_local_switch_keeps_its_udp_ports_unless_they_are_taken(local:
         again = local.serenectl(*local.starts)
         assert (again.returncode, again.stdout) == (1, "")
         assert again.stderr == (
-            "error: another program has taken ports of the switch, which has ended: 'serenectl down --force', then "
+            "error: the switch has ended, and another program has taken its ports: 'serenectl down --force', then "
             "start again\n"
         )
         assert not listens(local.switch)
@@ -461,7 +461,7 @@ def test_full_disk_elsewhere_is_not_blamed_on_the_runtime_folder(local: Local, m
 
     monkeypatch.setattr(daemon, "run", full)
     with pytest.raises(OSError, match="No space left") as raised:
-        cli.up(foreground=True, switch=[local.switch], http=local.http)
+        cli.app(["up", "--foreground", "--switch", local.switch, "--http", local.http], standalone_mode=False)
     assert not isinstance(raised.value, NoFolder)
 
 

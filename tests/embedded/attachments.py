@@ -209,7 +209,7 @@ def table(words: str) -> Iterator[str]:
 
 def main() -> None:
     parser = Parser(__doc__)
-    parser.add_argument("words", nargs="*", help="of a row; default: all rows")
+    parser.add_argument("words", nargs="*", help="only rows whose text contains these words; default: all rows")
     for line in table(" ".join(parser.parse_args().words)):
         print(line, flush=True)
 

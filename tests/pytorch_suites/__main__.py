@@ -121,7 +121,7 @@ def read() -> list[dict[str, str]]:
 def main() -> int:
     parser = Parser("PyTorch's own tests on gloo, and those that pass there on serene.")
     parser.add_argument("--pytorch", type=Path, help="a checkout of PyTorch, of the version that is installed")
-    parser.add_argument("--suite", action="append", help="only these, by name")
+    parser.add_argument("--suite", action="append", help="only the suite of this name; repeatable")
     options = parser.parse_args()
     suites = list(SHIPPED)
     if options.pytorch:

@@ -2,12 +2,12 @@
 
 python -m tests.torch.chaos DEATHS SEED
 
-24 workers train under ASP, in a job whose workers come and go. Each step takes a second, as a large model's would.
-Every 1.6 seconds something dies: of 100 deaths 98 are workers', one is the controller's and one the switch's, as the
-seed has it. A worker that has died is started again at once, and begins with the parameters of the rest; nothing is
-read from a checkpoint. Goodput is the number of steps done while things died, by what the same time holds of them
-where nothing dies, in half a minute before and half a minute after. Of the steps that are missing, a switch's or a
-controller's death cost those of the time until it commands or is restored; the rest is the workers'.
+24 workers train under ASP, in a job whose workers come and go. Each step takes a second, as with a large model. Every
+1.6 seconds a process dies. Of 100 deaths 98 are workers', one is the controller's and one the switch's, in an order
+that the seed determines. A dead worker is restarted at once, and begins with the others' parameters; no checkpoint is
+read. Goodput is the steps per second during the deaths, relative to those without deaths, in half a minute before and
+half a minute after. The time until a dead controller commands again, or a dead switch is restored, counts as lost by
+that death. The rest of the lost time is the workers'.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import os
 import random
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -33,6 +32,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from serene.arguments import Parser, whole
 from serene.controller.status.model import JobStatus
 from serene.strategy import ASP, BSP, SSP, Quorum
 from tests.controller.processes import SwitchProcess, until
@@ -291,6 +291,8 @@ def main(deaths: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or not all(argument.isdecimal() for argument in sys.argv[1:]):
-        raise SystemExit(f"DEATHS and SEED are {' and '.join(sys.argv[1:]) or 'missing'}: expected whole numbers")
-    raise SystemExit(ended(lambda: main(*map(int, sys.argv[1:]))))
+    parser = Parser("Kills workers, the controller and the switch during one shared training: make chaos.")
+    parser.add_argument("deaths", type=whole(1), help="number of deaths, one every 1.6 s")
+    parser.add_argument("seed", type=whole(0), help="random seed")
+    given = parser.parse_args()
+    raise SystemExit(ended(lambda: main(given.deaths, given.seed)))

@@ -23,18 +23,20 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.distributed_c10d import _coalescing_manager
 
+from serene.program import JUMBO, Program
 from serene.torch.group import CollectiveFailed
 from tests.torch.comparison import Case, Group, not_one_rounding, wrong
 from tests.torch.trainings import TRAININGS
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+LANES = Program.load(JUMBO).lanes  # of a local switch's slots
 SHAPES: dict[str, tuple[int, ...]] = {
     "scalar": (),
     "empty": (0,),
     "one": (1,),
-    "a lane less": (319,),
-    "a slot": (320,),
-    "a lane more": (321,),
+    "a lane less": (LANES - 1,),
+    "a slot": (LANES,),
+    "a lane more": (LANES + 1,),
     "three dimensions": (7, 5, 3),
     "long": (100_003,),
 }
@@ -146,10 +148,10 @@ def without_storage(group: Group) -> list[Tensor]:
 
 def magnitudes(group: Group) -> list[Tensor]:
     """Sums gradients of about 1e-7 and of about 1e+4 in blocks of their own, each of which keeps its precision."""
-    small, large = numbers(320 * 4, seed=1) * 1e-7, numbers(320 * 4, seed=2) * 1e4
+    small, large = numbers(LANES * 4, seed=1) * 1e-7, numbers(LANES * 4, seed=2) * 1e4
     tensor = torch.cat([small, large])
     dist.all_reduce(tensor, group=group)
-    return [tensor[:1280] * 1e11, tensor[1280:]]
+    return [tensor[: LANES * 4] * 1e11, tensor[LANES * 4 :]]
 
 
 def coalesced(group: Group) -> list[Tensor]:

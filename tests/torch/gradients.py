@@ -91,7 +91,7 @@ def main() -> None:
     dist.init_process_group("serene")
     plain, rank, ranks = dist.new_group(backend="gloo"), dist.get_rank(), dist.get_world_size()
     torch.manual_seed(1)
-    layers = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 16))
+    layers = nn.Sequential(nn.Linear(16, 192), nn.ReLU(), nn.Linear(192, 16))
     parameters = list(layers.parameters())
     model = DistributedDataParallel(layers, bucket_cap_mb=0.002)  # several buckets, made anew after the first step
     feedback = ErrorFeedback() if with_feedback else None

@@ -437,7 +437,7 @@ def one_layer(values: int) -> Optimizer:
     [
         (network(), "optimizer is a Sequential: expected an optimizer of torch.optim"),
         (object.__new__(DistributedOptimizer), "optimizer is a DistributedOptimizer: expected an optimizer of"),
-        (one_layer(4_000_000), r"4,000,000 parameters: the switch has room for 2,621,440 \(8,192 slots of"),
+        (one_layer(8_000_000), r"8,000,000 parameters: the switch has room for 7,340,032 \(8,192 slots of"),
     ],
     ids=["a model", "a wrapped optimizer", "too many parameters"],
 )

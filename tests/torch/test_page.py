@@ -45,6 +45,7 @@ def test_commands_of_the_pytorch_page_run_on_one_machine(embedded: None, tmp_pat
     assert [command.split()[0].rpartition("/")[2] for command in commands][0::3] == ["serenectl", "serenectl"]
     given = {name: None for name in os.environ if name.startswith("SERENE_")} | {"XDG_RUNTIME_DIR": str(tmp_path)}
     shown = output(*in_a_network_of_its_own(), "\n".join(commands), folder=tmp_path, environment=given)
+    assert "\n".join(console.splitlines()[1:4]) in shown  # the program, the ports and the room
     result = r"rank (\d): loss \d\.\d+, sum of the parameters (-?\d+\.\d{3})"
     assert sorted(re.findall(result, shown)) == sorted(re.findall(result, console))
     assert "job 0: finished, BSP" in shown

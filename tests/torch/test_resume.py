@@ -352,5 +352,5 @@ class TestMeanState:
         for wrong in (sgd.state_dict(), iter([sgd.state_dict()])):
             with pytest.raises(SereneError, match=r"states is a \w+: expected a list of workers' state_dict\(\)"):
                 mean_state(wrong)  # type: ignore[arg-type]
-        with pytest.raises(SereneError, match="states has something else than an optimizer's state_dict"):
+        with pytest.raises(SereneError, match="states has an item that is not an optimizer's state_dict"):
             mean_state([sgd.state_dict(), {"model": {}}])

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from serene.arguments import Parser
 from serene.experiments.correctness.virtual.clock import Clock
 from serene.racks import LeafPolicy, compile_for_racks
 from serene.strategy import ASP, BSP, SSP, Mixed, PolicyFields, Quorum, Strategy
@@ -55,6 +56,7 @@ CASES: Sequence[tuple[Strategy, int]] = (
 
 
 def main() -> None:
+    Parser("Counts the packets between a leaf and the root, per slot and round, in the model.").parse_args()
     simulation.TIMEOUT, simulation.TRANSIT = 1e6, 0.005  # nothing is lost, so no request is ever repeated
     print(f"{RACKS} leaves of {WORKERS} workers; without combining {2 * WORKERS}")
     for strategy, flush_every in CASES:

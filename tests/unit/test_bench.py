@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from rich.console import Console
 pytest.importorskip("mininet")
 
 from serene.errors import SereneError
-from serene.experiments.performance import bench, pins, seed
+from serene.experiments.performance import bench, pins, results, seed
 from serene.experiments.performance.parts import BenchFailed, run_parts
+from serene.experiments.performance.row import Row
+from serene.experiments.shared import page_tables
 from serene.program import Program
 
 
@@ -26,7 +29,13 @@ from serene.program import Program
     ("wanted", "ours", "theirs", "note", "words"),
     [
         (25.0, (2e6, 3e6, 4e6), (), "not run", "values values/s 3.00 M -33 +33 % 25 not run"),
-        (None, (2e6, 3e6, 4e6), (1e5, 2e5, 3e5), "", "values values/s 3.00 M -33 +33 % 200,000 -50 +50 % 15.00"),
+        (
+            20.0,
+            (2e6, 3e6, 4e6),
+            (1e5, 2e5, 3e5),
+            "",
+            "values values/s 3.00 M -33 +33 % 200,000 -50 +50 % 15.00 20 missed",
+        ),
         (None, (2e6, 3e6), (1e6,), "theirs", "values values/s 2.50 M 1.00 M 2.50 theirs"),  # too few for a spread
     ],
 )
@@ -35,7 +44,7 @@ def test_bench_row_has_medians_spreads_and_their_ratio(
 ) -> None:
     console = Console(width=240)
     with console.capture() as capture:
-        console.print(bench.table([bench.Row("values", "values/s", False, wanted, ours, theirs, note)]))
+        console.print(bench.table([Row("values", "values/s", False, wanted, ours, theirs, note)]))
     assert capture.get().splitlines()[1].split() == words.split()
 
 
@@ -111,3 +120,45 @@ def test_part_on_this_machine_ends_with_its_killed_starter() -> None:
         # The part holds the output, too: it is at its end when the part has ended.
         assert select.select([starter.stdout], [], [], 60)[0], "the part is still there"
         assert os.read(starter.stdout.fileno(), 1) == b""
+
+
+def test_bench_pages_match_the_committed_rows() -> None:
+    """After a change run `python -m serene.experiments.performance.results`, which writes the pages again."""
+    for page, parts in results.parts().items():
+        assert page_tables.filled(page, parts) == page.read_text()
+
+
+def test_rows_of_a_run_replace_older_ones_but_for_unmeasured_peers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, run = tmp_path / "bench.csv", tmp_path / "bench.json"
+    monkeypatch.setattr(results, "FILE", file)
+
+    def measured(day: str, *rows: Row) -> list[tuple[Row, str]]:
+        made = {"command": "make bench", "commit": "c", "machine": "m", "date": day}
+        run.write_text(json.dumps({**made, "rows": [asdict(row) for row in rows]}))
+        file.write_text(results.kept(run).to_csv(index=False))
+        return results.read(file)
+
+    authors = Row("values", "values/s", False, 25.0, (8e6, 9e6, 7e6), (5e5, 6e5, 4e5), "the authors'")
+    once = Row("packets", "packets/s", False, None, (3e5,), (2e4, 1e4), "BMv2", limit=4e5)
+    assert [(row.cells(), day) for row, day in measured("2026-11-01", authors, once)] == [
+        (row.cells(), "2026-11-01") for row in (authors, once)
+    ]
+    alone = Row("values", "values/s", False, 25.0, (1e6,), (), "the authors': not run")
+    again = Row("packets", "packets/s", False, None, (6e5,), (3e4,), "BMv2")
+    missing = Row("writes", "s", True, None, missing="BMv2 is not installed")
+    assert [(row.work, row.ratio, day) for row, day in measured("2026-11-02", alone, again, missing)] == [
+        ("values", 16.0, "2026-11-01"), ("packets", 20.0, "2026-11-02"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", [None, "{}", "[]", '{"rows": [{"work": 1}]}'])
+def test_another_file_is_no_run_of_bench(content: str | None, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / "bench.json").write_text(content)
+    with pytest.raises(SereneError, match=r"cannot read .* expected build/bench.json, which make bench writes"):
+        results.kept(tmp_path / "bench.json")
+    (tmp_path / "bench.csv").write_text("work,unit\n")
+    with pytest.raises(SereneError, match="it has no column"):
+        results.read(tmp_path / "bench.csv")

@@ -41,7 +41,7 @@ def test_run_table_refuses_folders_without_runs_and_bad_summaries(tmp_path: Path
     with pytest.raises(SereneError, match=r"no summary\.json below it"):
         list(table.rows([tmp_path]))
     (tmp_path / "summary.json").write_text("{}")
-    with pytest.raises(SereneError, match=r"is no summary of a run by this version: KeyError"):
+    with pytest.raises(SereneError, match=r"is not the summary of a run of this version: KeyError"):
         list(table.rows([tmp_path]))
 
 

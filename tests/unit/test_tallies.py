@@ -65,11 +65,11 @@ def test_tally_build_digest_covers_sources_and_programs(tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (replace(PART, first=10, build="abd"), "two: build abd, that of one is abc"),
-        (replace(PART, first=10, racks=3), "two: racks 3, that of one is 2"),
-        (replace(PART, first=10, program="serene_jumbo"), "two: program serene_jumbo, that of one is serene"),
-        (replace(PART, first=10, take_overs=1.0), "two: take_overs 1.0, that of one is 0.5"),
-        (replace(PART, first=9), "two: runs 9 to 18, of which one has some: expected others"),
+        (replace(PART, first=10, build="abd"), "two: build abd, but one has abc"),
+        (replace(PART, first=10, racks=3), "two: racks 3, but one has 2"),
+        (replace(PART, first=10, program="serene_jumbo"), "two: program serene_jumbo, but one has serene"),
+        (replace(PART, first=10, take_overs=1.0), "two: take_overs 1.0, but one has 0.5"),
+        (replace(PART, first=9), "two: runs 9 to 18, some of which are in one: expected other runs"),
     ],
 )
 def test_tally_parts_that_do_not_belong_together_are_refused(other: Part, message: str) -> None:
@@ -130,7 +130,7 @@ def test_malformed_tally_part_is_rejected(text: str, tmp_path: Path, capsys: pyt
     path.write_text(text)
     assert tallies.main([str(path)]) == 2
     errors = capsys.readouterr().err
-    assert errors.startswith(f"error: {path}: not what make schedules has written") and errors.count("\n") == 1
+    assert errors.startswith(f"error: {path}: expected a result file of make schedules") and errors.count("\n") == 1
 
 
 def test_tallies_command_adds_up_two_schedule_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,8 +76,8 @@ class Arrivals:
         if round_ >= 0 and came.bit_count() < quorum:
             raise Violation(
                 "bounded staleness",
-                f"worker {worker} {what}: to round {round_} of epoch {epoch} in slot {slot} there have come the "
-                f"contributions of workers {[number for number in range(32) if came >> number & 1]}, not of {quorum}",
+                f"worker {worker} {what}, but round {round_} of epoch {epoch} in slot {slot} has contributions of "
+                f"workers {[number for number in range(32) if came >> number & 1]} only, not of {quorum}",
             )
 
 

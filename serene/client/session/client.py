@@ -417,7 +417,7 @@ class Client:
         self._asked_at = now if protocol.counts.received > received else self._asked_at
         self._ask(self._asked_at)
         if now - self._heard_at > self._give_up_s:
-            silent = f"nothing from the switch for {self._give_up_s:g} s, and no answer to HELLO"
+            silent = f"the switch has sent nothing for {self._give_up_s:g} s, and has not answered HELLO"
             raise NoAnswer(silent + self._trouble())
         trouble = self._transport.trouble()
         if trouble is not None and trouble.lasts_s > self._give_up_s:
