@@ -103,6 +103,7 @@ class Coordinator:
             self._on_job_over,
             self._upkeep.end_restoration,
             self._upkeep.starts_over,
+            self._upkeep.started_in_part,
             self._on_report,
             clock,
         )

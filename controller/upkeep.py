@@ -15,6 +15,7 @@ from serene.controller.jobs.elastic import evictions, is_deserted, starts_withou
 from serene.controller.jobs.errors import Conflict
 from serene.controller.jobs.job import RETURN_S, Job, JobState, WorkerState
 from serene.controller.jobs.jobs import Jobs
+from serene.controller.jobs.plans import Start
 from serene.controller.settings import ShmPort, UdpPort
 from serene.controller.status.explain import SILENT_S
 from serene.controller.status.model import workers
@@ -29,6 +30,7 @@ LOG = logging.getLogger("serene.controller")
 
 TICK_S = 0.25  # time between two checks of the jobs
 POLL_S = 1.0  # time between two reads of the counters
+RESTARTS = "before the sums were restored; the restoration restarts"
 GONE_S = 2.5  # a rank sends every second; after this silence its process is checked
 
 
@@ -232,7 +234,7 @@ class Upkeep:
                 f"job {job.id}: workers are restoring sums after a switch lost its state. Until then nobody is "
                 f"readmitted, and only workers silent for {SILENT_S:g} s are evicted"
             )
-        await self._start_over(job, reason, lambda: job.mark_evicted(evicted))
+        await self._start_over(job, f"{reason} {RESTARTS}", lambda: job.mark_evicted(evicted))
         return True
 
     async def starts_over(self, job: Job, reason: str, change: Callable[[], None]) -> bool:
@@ -241,10 +243,20 @@ class Upkeep:
         caller makes the change."""
         if not job.restoring:
             return False
-        await self._start_over(job, reason, change)
+        await self._start_over(job, f"{reason} {RESTARTS}", change)
         return True
 
-    async def _start_over(self, job: Job, reason: str, change: Callable[[], None]) -> None:
+    async def started_in_part(self, plan: Start) -> None:
+        """Call it if the switch may have admitted some workers of a new session, but not all. They may have
+        contributed, so the session has begun, and is lost: another one restores the sums. Raises SwitchError."""
+        job = self.jobs[plan.job]
+        if job.pool:  # cannot be restored
+            return await self.remove(job)
+        self.jobs.started(plan, self.clock.unix())
+        await self._start_over(job, "not all workers were admitted; waiting for them", lambda: None)
+        job.lost_sessions = max(job.lost_sessions, 1)
+
+    async def _start_over(self, job: Job, news: str, change: Callable[[], None]) -> None:
         await self.remove(job)
         change()
         heard = {each for each in job.restorers() if self.telemetry.silent_s(job.id, job.workers[each]) < SILENT_S}
@@ -252,9 +264,7 @@ class Upkeep:
         job.reset(heard)
         job.lost_sessions = lost_sessions  # the switch has not lost another
         self.telemetry.forget(job.id)
-        self.events.emit(
-            "job_lost", f"job {job.id}: {reason} before the sums were restored; the restoration restarts", job=job.id
-        )
+        self.events.emit("job_lost", f"job {job.id}: {news}", job=job.id)
 
     # The switch's entries, and the known jobs
 

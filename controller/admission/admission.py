@@ -39,8 +39,8 @@ class Admission:
     """Answers requests one after the other. lock: held during each change of a job.
 
     active: returns the numbers of a job's workers that sent something recently. on_job_over: awaited with a job's id
-    when its last worker has left. end_restoration, starts_over: as of `Upkeep`. on_report: called with job, worker and
-    report whenever a report is accepted.
+    when its last worker has left. end_restoration, starts_over, started_in_part: as of `Upkeep`. on_report: called with
+    job, worker and report whenever a report is accepted.
     """
 
     jobs: Jobs
@@ -52,6 +52,7 @@ class Admission:
     on_job_over: Callable[[int], Awaitable[None]]
     end_restoration: Callable[[Job], Awaitable[None]]
     starts_over: Callable[[Job, str, Callable[[], None]], Awaitable[bool]]
+    started_in_part: Callable[[Start], Awaitable[None]]
     on_report: Callable[[int, int, Facts], None]
     clock: Clock = SYSTEM
 
@@ -139,8 +140,7 @@ class Admission:
                 text = f"waits for {plural(more, 'more worker')} ({len(job.workers)} places)"
             await self._answer(request, self.answerer.wait, f"job {plan.job} {text}")
         elif isinstance(plan, Start):
-            await self.switch.start(plan)
-            self.jobs.started(plan, self.clock.unix())
+            await self._start(plan)
             if job is not None and plan.lost_sessions:
                 await self.call(job)
             self.events.emit(
@@ -152,6 +152,15 @@ class Admission:
             )
         elif isinstance(plan, Readmission):
             await self._readmit(plan)
+
+    async def _start(self, plan: Start) -> None:
+        await self.switch.start(plan)
+        try:
+            await self.switch.admit(plan)
+        except SwitchError:
+            await self.started_in_part(plan)
+            raise
+        self.jobs.started(plan, self.clock.unix())
 
     async def _ask_for_proof(self, job: Job, place: int, at: Endpoint, session: int) -> None:
         number = self._proof.number(job, place, at)

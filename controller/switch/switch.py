@@ -329,16 +329,19 @@ class Switch:
     # Jobs
 
     async def start(self, plan: Start) -> None:
-        """Writes all of a job. If that fails, removes its entries."""
+        """Writes all of a job but its workers' entries in `member`. If that fails, removes what was written."""
         # Also those of free places, which an earlier job may have used.
         await self.zero_counters(plan.job, sorted({*plan.members, *range(plan.places)}))
         try:
             await self.write(plan_entries.job_entries(plan, self.options.own))
             await self.put(plan_entries.policy_entry(plan.job, plan.policy))  # of an earlier job
-            await self.write(plan_entries.members(plan))
         except SwitchError:
             await self.remove(plan.job)
             raise
+
+    async def admit(self, plan: Start) -> None:
+        """Admits the workers of a job that `start` has written. If that fails, some may be admitted."""
+        await self.write(plan_entries.members(plan))
 
     async def swap(self, plan: Swap) -> SwapPhases | None:
         """Swaps a policy: one MODIFY of one entry, which has no phases."""

@@ -196,8 +196,8 @@ class Tree:
     # Jobs
 
     async def start(self, plan: Start) -> None:
-        """Writes a job to the leaves, then to the root, and then admits the workers. If that fails, removes its
-        entries."""
+        """Writes a job to the leaves, then to the root, without its workers' entries in `member`. If that fails,
+        removes what was written."""
         self._racks[plan.job] = plan.racks
         here = self._by_rack(plan.job, plan.members)
         session, own, members = plan.policy.session, self.options.own, plan.policy.fields.members
@@ -219,13 +219,16 @@ class Tree:
             await self.root.write(tree_entries.root_entries(plan, leaves, own))
             await self.root.put(plan_entries.policy_entry(plan.job, root))
             await self.root.write([+entries.member(plan.job, rack, at) for rack, at in leaves.items()])
-            await _all(
-                self.leaves[rack].write([+entries.member(plan.job, place, at) for place, at in workers.items()])
-                for rack, workers in here.items()
-            )
         except SwitchError:
             await self.remove(plan.job)
             raise
+
+    async def admit(self, plan: Start) -> None:
+        """As `Switch.admit`."""
+        await _all(
+            self.leaves[rack].write([+entries.member(plan.job, place, at) for place, at in workers.items()])
+            for rack, workers in self._by_rack(plan.job, plan.members).items()
+        )
 
     async def swap(self, plan: Swap) -> SwapPhases:
         """Swaps a policy: prepares it at the leaves, and puts it in force by one MODIFY at the root."""

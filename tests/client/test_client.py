@@ -168,6 +168,15 @@ def test_blocked_worker_waits_while_the_switch_answers_hello(wire: InProcess, wo
     assert wire.plane.counter("contributions", 0) == SLOTS
 
 
+def test_repeated_calls_do_not_keep_a_blocked_worker_from_asking(wire: InProcess, worker: Client) -> None:
+    """Its HELLO that answered the first one may have been lost."""
+    wire.plane.swap(BSP(), 1)
+    call, end = control_payload(Op.WAIT, incarnation=1, session=7, seq=9), wire.now + 20
+    wire.meanwhile = lambda: wire.mail.append(call) if wire.now < end else others_push(wire)
+    worker.exchange(np.zeros(VALUES, np.float32))
+    assert wire.ops().count(Op.HELLO) >= 10
+
+
 # -- when things end -----------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@ or the job resumes in a new session."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ import pytest
 from serene.client import Client, Session, Update
 from serene.controller.coordinator import Coordinator
 from serene.controller.jobs.job import JobState
-from serene.controller.jobs.plans import Readmission
+from serene.controller.jobs.plans import Readmission, Start
 from serene.controller.switch.assembling import NOTHING
 from serene.controller.switch.connection import SwitchError
 from serene.racks import Racks
@@ -227,6 +228,47 @@ def test_finish_or_leave_does_not_wait_for_a_dead_root(
     assert states(daemon.client) == ["running"] * WORKERS
     assert daemon.stop() == 0
     assert re.search("LEAVE of worker 0 of job 0 from .*: the switch root is unreachable", daemon.log.read_text())
+
+
+@played
+async def test_session_that_admits_only_one_rack_is_lost_with_its_sums_restored(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The workers of that rack have joined it, and worker 0 has contributed."""
+    failed = threading.Event()
+    totals = [np.zeros(VALUES, np.float32) for _ in range(WORKERS)]
+
+    async with commanding(tree.option, max(SIZES)) as coordinator:
+        fabric = fabric_of(coordinator)
+        await coordinator.create_job(WORKERS, ASP(), racks=SIZES)
+        sessions = [
+            Session(member, adding_to(total)) for member, total in zip(tree.members(VALUES), totals, strict=True)
+        ]
+        admit = fabric.admit
+
+        async def in_one_rack(plan: Start) -> None:
+            monkeypatch.setattr(fabric, "admit", admit)
+            with monkeypatch.context() as patched:
+                patched.setattr(fabric.leaves[1], "write", refused)
+                with pytest.raises(SwitchError, match="not now"):
+                    await admit(plan)
+            await until(lambda: sessions[0].iteration and sessions[1].members, "one rack trains")
+            failed.set()
+            raise SwitchError("not now")
+
+        def train(number: int) -> bool:
+            with sessions[number] as session:
+                session.join()
+                for step in range(3):
+                    if number < 2 and step == 1 - number:
+                        assert failed.wait(60)
+                    session.exchange(np.ones(VALUES, np.float32))
+                return session.finish(60.0)
+
+        monkeypatch.setattr(fabric, "admit", in_one_rack)
+        assert await asyncio.gather(*(asyncio.to_thread(train, number) for number in range(WORKERS))) == [True] * 3
+        assert all((total == 9).all() for total in totals)
+        assert coordinator.jobs[0].lost_sessions == 1
 
 
 @played

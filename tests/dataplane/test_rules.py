@@ -78,7 +78,7 @@ BEING_DELETED = Line(
 def test_formerly_failing_plans_pass(pair: Pair, number: int, seed: int, mistake: Line, broke: str) -> None:
     """They failed with another controller, which drew other random numbers. Each has a seed that fails again if the
     mistake is repeated."""
-    plan = random_plan(PAIRS.index(pair) * NUMBERS + number, take_overs=0.0, restarts=0.0)
+    plan = random_plan(PAIRS.index(pair) * NUMBERS + number, take_overs=0.0, restarts=0.0, slow=0.0)
     again = replace(plan, seed=seed, faults=replace(plan.faults, seed=seed))
     switch = P4Switch(Program.load())
 
@@ -97,7 +97,7 @@ def test_formerly_failing_plans_pass(pair: Pair, number: int, seed: int, mistake
 
 def test_restoration_over_racks_needs_its_third_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a worker reads votes as gradients under ASP: its leaf lacks what other racks' workers have returned."""
-    run = partial(play, ("asp", "mixed"), 900_000, Program.load(), 3)
+    run = partial(play, ("asp", "mixed"), 900_012, Program.load(), 3)
     assert run().balance == Balance()
     for module in (restoration, upkeep):
         monkeypatch.setattr(module, "rounds", lambda racks: 2)

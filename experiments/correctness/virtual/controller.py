@@ -19,7 +19,7 @@ from serene.controller.coordinator import Coordinator
 from serene.controller.jobs.job import Job
 from serene.controller.jobs.jobs import Jobs
 from serene.controller.settings import Settings, settings
-from serene.controller.switch.connection import Connection, Learned, PacketIn
+from serene.controller.switch.connection import Connection, Learned, PacketIn, Unreachable
 from serene.controller.switch.fabric import Fabric, OnConnected, OnPacket
 from serene.controller.switch.switch import SwitchOptions
 from serene.entries import Entry
@@ -33,6 +33,7 @@ from serene.program import Program
 CLOCK_S = 1_700_000_000.0  # the controller's clock when a run begins, in Unix seconds
 WRITES_WITHIN_S = 3.0
 GRACE_S = 60.0  # so that every worker gets to read last, whatever the network does
+WAIT_S = 1000.0  # for a switch that does not answer when it begins
 QUIET_S = 0.05  # so long after a write, the controller is in the middle of nothing
 
 Command = Callable[[Coordinator], Awaitable[None]]
@@ -42,7 +43,7 @@ LOG = logging.getLogger("serene.controller")
 
 @cache
 def _settings() -> Settings:
-    return settings(grace_s=GRACE_S)
+    return settings(grace_s=GRACE_S, wait=WAIT_S)
 
 
 class _Overheard(logging.Handler):
@@ -79,7 +80,7 @@ class VirtualController:
     def __init__(self, run: World) -> None:
         self._run = run
         self.servers = [
-            Server(switch, run.time, f"server{number or ''}/{run.plan.seed}", partial(run.packet_out, number))
+            Server(switch, run.time, run.plan, number, partial(run.packet_out, number))
             for number, switch in enumerate(run.switches)
         ]
         self._commands: deque[Command] = deque()
@@ -174,7 +175,7 @@ class VirtualController:
         """Has the switch with this number restart, and be away for so many seconds."""
         self.servers[number].restart(away_s)
         if number in self._connections:
-            self._connections[number].lose()
+            self._connections[number].lose(Unreachable("the switch closed the connection"))
 
     def _end(self) -> None:
         assert self._main is not None and self._loop is not None

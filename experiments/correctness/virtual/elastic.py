@@ -39,7 +39,7 @@ class Changes:
 
 def random_changes(seed: int, often: float = 0.125) -> tuple[Plan, Changes]:
     """A run of 2 to 8 places, of which one to all begin, with lost packets and live swaps as in `random_plan`."""
-    plan, rng = random_plan(seed, often, take_overs=0.0), random.Random(f"elastic/{seed}")
+    plan, rng = random_plan(seed, often, take_overs=0.0, slow=0.0), random.Random(f"elastic/{seed}")
     places = rng.randint(2, MOST_PLACES)
     begin = rng.randint(1, places)
     plan = replace(

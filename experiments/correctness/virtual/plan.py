@@ -34,6 +34,24 @@ class Happening:
 
 
 @dataclass(frozen=True)
+class Slow:
+    """What is slow in a run: up to how many seconds each of these takes longer, drawn anew each time.
+
+    writes, reads: the controller's requests, until the switch executes them. answers: the switch's to these. punts,
+    messages: packets to the controller, and from it to workers. silence: the probability that a request gets no answer,
+    executed or not. clocks: how many seconds a worker's clock counts in a second, one for each worker.
+    """
+
+    writes: float = 0.0
+    reads: float = 0.0
+    answers: float = 0.0
+    punts: float = 0.0
+    messages: float = 0.0
+    silence: float = 0.0
+    clocks: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
 class Plan:
     """What is to happen in a run. iterations, mean_s (mean compute time in seconds): one for each worker.
 
@@ -54,6 +72,7 @@ class Plan:
     happenings: tuple[Happening, ...] = ()
     clock_steps_s: tuple[float, ...] = ()
     hostile_every_s: float | None = None
+    slow: Slow = field(default_factory=Slow)
     frames_together: int = 1
     too_late_s: float = 2000.0  # virtual time after which a worker that has not finished is stuck
 

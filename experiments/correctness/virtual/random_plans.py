@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
-from serene.experiments.correctness.virtual.plan import Happening, Plan, What
+from serene.experiments.correctness.virtual.plan import Happening, Plan, Slow, What
 from serene.faults import Action, Event, Faults, PacketFaults
 
 MAX_WORKERS = 4
@@ -15,15 +16,18 @@ CLOCK_STEP_S = 1e6
 TAKE_OVERS = 0.5
 RESTARTS = 0.5  # the probability that the switch restarts
 AT_THE_END = 0.25  # and of these runs, that it restarts when the worker with the fewest iterations has done them
+SLOW = 0.1  # the probability that something is slow
 RARE = tuple(what for what in What if what not in (What.TAKES_BACK, What.SWITCH_RESTARTS))
 TOO_LATE_S = 300.0
 
 
-def random_plan(seed: int, often: float = 0.125, take_overs: float = TAKE_OVERS, restarts: float = RESTARTS) -> Plan:
+def random_plan(
+    seed: int, often: float = 0.125, take_overs: float = TAKE_OVERS, restarts: float = RESTARTS, slow: float = SLOW
+) -> Plan:
     """A short run of 2 to 4 workers with several swaps. Up to a fifth of all packets is lost, and some are delayed
     until another epoch, process or job has begun. often: the probability of each rare event. take_overs: the
     probability that two processes of one worker take its place from each other. restarts: the probability that the
-    switch restarts.
+    switch restarts. slow: the probability that the controller's requests, its packets, or workers' clocks are slow.
     """
     rng = random.Random(f"plan/{seed}")
     workers = rng.randint(2, MAX_WORKERS)
@@ -58,7 +62,17 @@ def random_plan(seed: int, often: float = 0.125, take_overs: float = TAKE_OVERS,
     apart = random.Random(f"take-over/{seed}")  # so that all else is the same without it
     plan = _with_take_over(apart, plan) if apart.random() < take_overs else plan
     apart = random.Random(f"switch/{seed}")
-    return with_restarts(apart, plan) if apart.random() < restarts else plan
+    plan = with_restarts(apart, plan) if apart.random() < restarts else plan
+    apart = random.Random(f"slow/{seed}")
+    return replace(plan, slow=_slow(apart, plan.workers)) if apart.random() < slow else plan
+
+
+def _slow(rng: random.Random, workers: int) -> Slow:
+    kind = rng.choice(["writes", "reads", "answers", "punts", "messages", "silence", "clocks"])
+    if kind == "clocks":
+        return Slow(clocks=tuple(rng.choice([0.5, 0.9, 1.0, 1.1, 2.0]) for _ in range(workers)))
+    how: dict[str, Any] = {kind: 0.001 if kind == "silence" else rng.choice([0.1, 0.6, 2.0])}
+    return Slow(**how)
 
 
 def _events(rng: random.Random, workers: int, iterations: int, often: float) -> Iterator[Event]:

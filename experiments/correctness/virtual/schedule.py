@@ -254,7 +254,8 @@ class Schedule:
             if here and int.from_bytes(data[INCARNATION], "big") != here[-1].client.incarnation:
                 self.happened[f"{Op(data[OP]).name} of an older incarnation"] += 1
         late = PACKET_IN_LATE_S if self._rng.random() < 0.1 else 0.0
-        self.time.at(late, lambda: self.controller.hear(number, PacketIn(port, data)))
+        hear = lambda: self.controller.hear(number, PacketIn(port, data))  # noqa: E731
+        self.controller.servers[number].packet_in(lambda: self.time.at(late, hear))
 
     def packet_out(self, number: int, port: int, frame: bytes) -> None:
         """The controller has a switch send a frame out of a port."""
@@ -304,7 +305,7 @@ class Schedule:
         elif self._was_left_out(place):
             self.happened["evicted, and back when the job was over"] += 1
             self.ledger.finals[place.id] = None
-        elif any(self.holds_its_place(other) and not other.process.alive for other in others):
+        elif any(self.holds_its_place(other, before=True) and not other.process.alive for other in others):
             # The other one asked, was ended, and then got the place: nobody can know, and its user starts another one.
             self.happened["the place went to a process that had ended"] += 1
             if not place.awaited:
@@ -417,8 +418,12 @@ class Schedule:
         """Whether a process is alive, in the present job, and not leaving."""
         return incarnation.process.alive and incarnation.ledger is self.ledger and not incarnation.leaving
 
-    def holds_its_place(self, process: Incarnation) -> bool:
-        """Whether the controller holds a process for its worker: one that joins again may have taken the place back."""
+    def holds_its_place(self, process: Incarnation, before: bool = False) -> bool:
+        """Whether the controller holds a process for its worker: one that joins again may have taken the place back.
+        before: or did so when the session was lost, and the place is empty since."""
         job = self.controller.known(self.job)
-        at = job.workers[process.place.id].endpoint if job is not None and process.ledger is self.ledger else None
+        if job is None or process.ledger is not self.ledger:
+            return False
+        held = job.workers[process.place.id]
+        at = held.endpoint or (held.before if before else None)
         return at is not None and at.incarnation == process.client.incarnation

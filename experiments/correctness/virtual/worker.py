@@ -94,6 +94,7 @@ class Incarnation:
         self.leaving = self.finished = False
         self.joins_again = self.gives_up = False
         self._contributions = 0
+        self._clock_rate = run.plan.slow.clocks[place.id] if run.plan.slow.clocks else 1.0
         self.client = Client(
             self,
             run.job,
@@ -101,7 +102,7 @@ class Incarnation:
             run.plan.slots * run.lanes,
             give_up_s=FOREVER_S,
             incarnation=host.incarnation,
-            clock=lambda: run.time.now,
+            clock=lambda: run.time.now * self._clock_rate,
             rack=place.rack,
         )
         self._session, self._totals = 0, np.zeros(run.plan.slots, np.uint32)  # of the last read
@@ -117,7 +118,7 @@ class Incarnation:
 
     def receive(self, timeout_s: float) -> tuple[np.ndarray, np.ndarray]:
         if not self._mail:
-            self.process.wait_for_mail(timeout_s)
+            self.process.wait_for_mail(timeout_s / self._clock_rate)
         mail, self._mail = self._mail[: len(self._rows)], self._mail[len(self._rows) :]
         for row, payload in zip(self._rows, mail, strict=False):
             row[: len(payload)] = np.frombuffer(payload, np.uint8)
@@ -252,6 +253,8 @@ class Incarnation:
         ledger.done[self.place.id] += 1
 
     def _compute(self) -> None:
+        if self._run.plan.slow.punts:
+            self.client.report({"iteration": self._contributions})
         self.process.sleep(self._run.compute_s(self.place))
 
     def _iterate(self) -> None:
@@ -302,7 +305,9 @@ class Incarnation:
             self._read(update.delta)
             final = self.protocol.held_values.copy()
         except Refused as refused:
-            if not (refused.has_left and began <= self._run.restarted_at):
+            # Or its session was lost after it had left, because others left during a restoration: nobody waits for it.
+            another = self.client.has_left and self.session < max(self._current.sessions)
+            if not another and not (refused.has_left and began <= self._run.restarted_at):
                 raise
             self._run.happened["nothing to read when the job was over"] += 1
         self._current.finals[self.place.id] = final

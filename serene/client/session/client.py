@@ -403,7 +403,7 @@ class Client:
     def exchange_round(self, step: Callable[[Protocol], bool] | None = None) -> None:
         """Sends and receives for a while, after the caller has begun an iteration or pieces. step: replaces
         ``fast_round`` or ``plain_round``, and returns whether anything arrived. Raises as ``exchange``."""
-        protocol = self._joined
+        protocol, received = self._joined, self._joined.counts.received
         if step is not None:
             anything = step(protocol)
         else:
@@ -413,9 +413,9 @@ class Client:
             self._heard_at = now
         elif now - self._heard_at > WAITING_S:
             self.while_waiting()
-        # A worker that waits for others receives nothing, either: a WELCOME of its session shows that the session
-        # continues.
-        self._ask(max(self._heard_at, self._asked_at))
+        # The controller's calls do not show that the session continues: the HELLO after the first may be lost.
+        self._asked_at = now if protocol.counts.received > received else self._asked_at
+        self._ask(self._asked_at)
         if now - self._heard_at > self._give_up_s:
             silent = f"the switch has sent nothing for {self._give_up_s:g} s, and has not answered HELLO"
             raise NoAnswer(silent + self._trouble())
