@@ -45,7 +45,7 @@ class GlooGroup(ProcessGroup):
 
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta, address: str | None = None) -> None:
         super().__init__(rank, size)  # type: ignore[call-arg]  # the other form takes no overrides
-        gloo = _gloo(PrefixStore("gloo", store), rank, size, timeout, address)
+        gloo = self._gloo = _gloo(PrefixStore("gloo", store), rank, size, timeout, address)
         if get_debug_level() == DebugLevel.DETAIL:  # compares the ranks' calls, as PyTorch does for gloo
             gloo = _create_process_group_wrapper(gloo, "detail", store, rank, size, timeout)
         kind = ProcessGroup.BackendType.GLOO
@@ -55,6 +55,12 @@ class GlooGroup(ProcessGroup):
             group._set_default_backend(kind)
             group._register_backend(torch.device("cpu"), kind, gloo)
         self._copies: dict[torch.device, Copies] = {}  # by accelerator
+
+    @property
+    def _timeout(self) -> timedelta:
+        """For a collective. PyTorch changes only gloo's (`set_timeout`)."""
+        timeout: timedelta = self._gloo.options._timeout
+        return timeout
 
     def _copies_of(self, device: torch.device) -> Copies:
         return self._copies.setdefault(device, self._copies.get(device) or Copies(device))

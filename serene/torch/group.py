@@ -79,7 +79,6 @@ class SwitchGroup(GlooGroup):
             await_ranks(ours, rank, size, timeout, ranks)
         super().__init__(store, rank, size, timeout, address_of_gloo(ours, rank, size, timeout))
         self._store = ours
-        self._timeout = timeout
         self.summed = 0  # collectives that were submitted to the switch
         self._took_part = 0  # the number of this rank's last one
         self._in_order = threading.Lock()
@@ -296,9 +295,8 @@ class SwitchGroup(GlooGroup):
                 self._pool.facts["copying_s"] = copies.waited_s
 
         assert self._runner is not None
-        with profiled(what) as until_it_ends:
-            work = self._runner.submit(run, list(outputs))
-            until_it_ends(work)
+        with profiled(what, run) as task:
+            work = self._runner.submit(task, list(outputs))
         if backward is not None and self.ends_backward:
             at_the_end_of_backward(partial(self._end, work))
         return work

@@ -164,14 +164,24 @@ def both(first: SwitchWork, second: dist.Work) -> SwitchWork:
 
 
 @contextmanager
-def profiled(what: str) -> Iterator[Callable[[SwitchWork], None]]:
-    """If PyTorch's profiler is on, shows ``serene:WHAT``, as it does for gloo, until the work has ended that is passed
-    to the yielded function."""
+def profiled(what: str, task: Callable[[], None]) -> Iterator[Callable[[], None]]:
+    """Yields the task to submit. If PyTorch's profiler is on, it shows ``serene:WHAT``, as it does for gloo. This event
+    ends with the task, before its work ends. Then a program may stop the profiler, and PyTorch crashes if an event ends
+    later."""
     if not _profiler_enabled():
-        yield lambda work: None
+        yield task
         return
+    ended: Future[None] = Future()
+
+    def shown_task() -> None:
+        try:
+            task()
+        finally:
+            ended.set_result(None)
+
     with record_function(f"serene:{what}") as shown:
-        yield lambda work: shown._call_end_callbacks_on_future(work.get_future()) and None
+        shown._call_end_callbacks_on_future(ended)
+        yield shown_task
 
 
 class Runner:

@@ -1,10 +1,12 @@
 """One rank that sums until something goes wrong, and prints the error that it gets.
 
-    ... python -m tests.torch.failing OUT [timeout_s=300] [uneven=RANK] [leaves=RANK] [raises=RANK]
+    ... python -m tests.torch.failing OUT [timeout_s=300] [later_s=S] [uneven=RANK] [leaves=RANK] [raises=RANK]
         [breaks=RANK] [grows=RANK] [forks=RANK] [after=STEPS] [way=WAY]
 
 WAY is how it sums: 0 by all_reduce; 1 by DistributedDataParallel's backward(), which does not wait at once. After a few
 steps it makes OUT/began-RANK.
+
+later_s: the timeout to which the group is set once it exists.
 
 What the given rank does at step ``after``: uneven: sums another number of values; leaves: destroys its group; raises:
 ends its program by an exception; breaks: has no memory left in its pool; grows: sums more than fits memory. again: one
@@ -24,6 +26,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.distributed_c10d import _set_pg_timeout  # from 2.15 on also `dist.set_timeout`
 
 from serene.errors import SereneError
 
@@ -52,6 +55,8 @@ WAYS = [all_reduce, backward]
 def main(out: Path, settings: dict[str, float]) -> None:
     rank = int(os.environ["RANK"])
     dist.init_process_group("serene", timeout=timedelta(seconds=settings.get("timeout_s", 300)))
+    if "later_s" in settings:
+        _set_pg_timeout(timedelta(seconds=settings["later_s"]))
     if settings.get("forks") == rank and os.fork() == 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(1, 2)

@@ -103,9 +103,10 @@ def test_ranks_that_disagree_report_each_others_calls(local: Local, tmp_path: Pa
         assert lines[1:] == ["again"]
 
 
-def test_killed_switch_ends_the_group_within_its_timeout(mine: Local, tmp_path: Path) -> None:
+@pytest.mark.parametrize("setting", ["timeout_s", "later_s"])
+def test_killed_switch_ends_the_group_within_its_timeout(mine: Local, tmp_path: Path, setting: str) -> None:
     """No rank waits for another rank's timeout."""
-    processes = start(mine, tmp_path, timeout_s=5)
+    processes = start(mine, tmp_path, **{setting: 5})
     record = next(mine.folder.glob("switch-*.json"))
     os.kill(json.loads(record.read_text())[0], signal.SIGKILL)
     for rank, text in enumerate(last_lines(outputs(processes))):

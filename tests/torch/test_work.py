@@ -196,3 +196,13 @@ def test_cpp_code_that_waits_first_gets_the_result(runner: work.Runner) -> None:
     begin.set()
     waiting.join(PATIENCE_S)
     assert kept.get_future().wait()[0].tolist() == [1, 1]
+
+
+def test_profilers_event_ends_before_the_work(runner: work.Runner) -> None:
+    """Otherwise a program that stops the profiler after a collective ends by SIGSEGV."""
+    for _ in range(300):
+        with torch.autograd.profiler.profile() as profile:
+            with work.profiled("sum", lambda: None) as task:
+                submitted = runner.submit(task, [])
+            submitted.wait()
+        assert [event.name for event in profile.function_events] == ["serene:sum"]
