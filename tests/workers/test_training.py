@@ -13,8 +13,8 @@ from serene.workers.training import Recipe, Trainer
 SMALL = Recipe(workers=2, steps=4)
 
 
-# What seeds reach differs: the large CNN had 0.85 to 0.95, the small one 0.94 to 0.97. A kind of processor is like another
-# seed, because convolutions round differently on each.
+# With other seeds the large CNN had 0.85 to 0.95, the small one 0.94 to 0.97. Another kind of processor is like another
+# seed, because its convolutions round differently.
 LEARNT = {"cnn-large": 0.8}
 
 
