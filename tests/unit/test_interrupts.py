@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -91,9 +92,11 @@ def test_help_option_prints_help_and_has_no_side_effect() -> None:
 
 
 def computed_s(pid: int) -> float:
-    """The seconds that a process has computed."""
-    times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+    """The seconds that a process has computed; 0 once it has ended."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        times = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def test_interrupt_ends_a_command_with_worker_processes(tmp_path: Path) -> None:
