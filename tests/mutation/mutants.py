@@ -65,6 +65,9 @@ EQUIVALENT = {
     ("v1model", "admission", "another default", "member: default admit"): (
         "the program asks whether the table was hit; the action that a miss runs does nothing, as admit does"
     ),
+    ("v1model", "barrier", "primitive removed", "exit: exit"): (
+        "the session is older than the slot's: nothing has been decided, so nothing is added, sent or counted"
+    ),
     ("v1model", "barrier", "mask", "seen_index: ((((meta.first_slot + slot) & 0xffffffff) << 5) & 0xffffffff): &"): (
         "a slot times 32 has no lowest bit that the mask could clear"
     ),
