@@ -112,7 +112,7 @@ def up(
     at = ",".join(switch or [DEFAULT_SWITCH])
     if local and "=" in at:
         raise BadUsage("--local starts one switch: expected a single --switch")
-    source = context.get_parameter_source("program")
+    source = context.get_parameter_source("program")  # compared by name, because typer may bring a click of its own
     if local and source is not None and source.name == "DEFAULT":
         given["program"] = JUMBO
     chosen = settings(switch=at, **given)

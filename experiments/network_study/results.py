@@ -33,9 +33,9 @@ from serene.experiments.network_study.findings import Findings, emulated
 from serene.experiments.network_study.grid import GRIDS, Grid
 from serene.experiments.network_study.thinness import Thinness, efficiency_table
 from serene.experiments.shared import machine, page_tables, terminal
+from serene.experiments.shared.machine import ROOT
 from serene.process import outputs
 
-ROOT = Path(__file__).resolve().parents[2]
 FOLDER, PAGE = ROOT / "docs" / "results", ROOT / "docs" / "network-study.md"
 PICTURE = ROOT / "docs" / "images" / "network-thinness.png"
 EMULATED, ROUNDS = "network-emulated.csv", "network-rounds.csv"

@@ -18,13 +18,13 @@ import pandas as pd
 from serene.arguments import Parser, command
 from serene.errors import SereneError, choices
 from serene.experiments.shared import page_tables, terminal
+from serene.experiments.shared.machine import ROOT
 from serene.experiments.straggler_study import grid, names
 from serene.experiments.straggler_study.names import SWITCHES, percent
 from serene.experiments.straggler_study.study import Spread, Table
 from serene.palette import look
 from serene.process import outputs
 
-ROOT = Path(__file__).resolve().parents[2]
 FILE, PAGE = ROOT / "docs" / "results" / "straggler.csv", ROOT / "docs" / "straggler-study.md"
 COLUMNS = [
     "way", "strategy", "straggler", "share", "seed", "target_s", "target_steps", "final_accuracy", "measured_share",
