@@ -19,7 +19,7 @@ SETTINGS_OF_bench := SEED_JSON PINS_JSON
 SETTINGS_OF_reproduce := FULL OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_network-study := FULL EMULATED OUT CLUSTER CLUSTER_OPTIONS
 SETTINGS_OF_pytorch-study := OUT
-SETTINGS_OF_compare := STRATEGIES MODELS CELLS STRAGGLER SEEDS CSV RUNS OUT MININET
+SETTINGS_OF_compare := STRATEGIES MODELS CELLS STRAGGLER SEEDS STEPS CSV RUNS OUT MININET
 SETTINGS_OF_schedules := RACKS RUNS FIRST TAKE_OVERS OUT
 SETTINGS_OF_swaps := TARGET WORKERS RACKS OUT
 SETTINGS_OF_fuzz := PACKETS SEED
@@ -66,7 +66,7 @@ help:
 	@echo "make pytorch-study shared training against PyTorch's DDP and PostLocalSGD: 540 trainings, 70 minutes on two quiet cores; can be resumed"
 	@echo "make compare       automatic strategies' time to accuracy against the best fixed strategy, in virtual time (over an hour); can be resumed"
 	@echo "                   STRATEGIES=auto,ssp:2,my.py:Mine (beside the fixed ones) MODELS=softmax CELLS='none, 4 workers; changing' STRAGGLER=trace:FILE"
-	@echo "                   SEEDS=4,5,6 CSV=regret.csv RUNS=runs.csv MININET=1 (16 cells in Mininet, needs root)"
+	@echo "                   SEEDS=4,5,6 STEPS=100 CSV=regret.csv RUNS=runs.csv MININET=1 (16 cells in Mininet, needs root)"
 	@echo "make simgrid       installs SimGrid (Debian), the reference engine, and compares with it"
 	@echo "make schedules     random runs with faults and swaps, 10,000 for each pair of strategies (an hour or more); RACKS=3 over a tree"
 	@echo "                   RUNS=1000 FIRST=2000 OUT=part.json (a part; python -m serene.experiments.correctness.tallies adds up parts)"
@@ -140,7 +140,7 @@ simgrid: setup
 	@$(VENV_PYTHON) -m serene.experiments.network_study.reference
 
 compare: setup
-	@$(VENV_PYTHON) -m serene.experiments.straggler_study.regret $(if $(value MININET),--mininet) $(call options,STRATEGIES MODELS CELLS STRAGGLER SEEDS CSV RUNS OUT)
+	@$(VENV_PYTHON) -m serene.experiments.straggler_study.regret $(if $(value MININET),--mininet) $(call options,STRATEGIES MODELS CELLS STRAGGLER SEEDS STEPS CSV RUNS OUT)
 
 schedules: setup
 	@$(VENV_PYTHON) -m serene.experiments.correctness.schedules $(if $(filter-out 1,$(value RACKS)),$(call options,RACKS)) \

@@ -66,11 +66,11 @@ def draw(found: pd.DataFrame, name: str, path: Path) -> Path:
 
 def rows(found: pd.DataFrame) -> Table:
     """A table with both engines' numbers for each cell."""
-    head = ["model", "straggler", "strategy", "share", "seed"]
+    head = ["training", "strategy", "share", "seed"]
     head += [f"{title}: {engine}" for title in MEASURES.values() for engine in ("emulated", "simulated")]
     columns = [f"{name}{end}" for name in MEASURES for end in ("", "_simulated")]
     return head, [
-        [cell.model, cell.straggler.partition(":")[0], names.strategy(cell), names.percent(cell.share), str(cell.seed),
+        [names.Training.of(cell).title, names.strategy(cell), names.percent(cell.share), str(cell.seed),
          *(f"{value:.3f}" for value in values)]
         for cell, *values in found[["cell", *columns]].itertuples(index=False)
     ]  # fmt: skip

@@ -44,7 +44,7 @@ OPTIMISERS = {
 @dataclass(frozen=True)
 class Case:
     """A cell without strategy and seed. rate: a key of OPTIMISERS[model]; straggler: of STRAGGLERS, or a profile.
-    target: the switch of a run in Mininet, one of cell.TARGETS; empty: virtual time."""
+    target: the switch of a run in Mininet, one of cell.TARGETS; empty: virtual time. steps: the length of a run."""
 
     model: str
     rate: str
@@ -52,13 +52,15 @@ class Case:
     straggler: str
     workers: int
     target: str = ""
+    steps: int = STEPS
 
     @property
     def name(self) -> str:
         """The cell in results' files."""
         straggler = Path(self.straggler).stem if self.straggler.startswith("trace:") else self.straggler
         switch = f", {self.target} in Mininet" if self.target else ""
-        return f"{self.model} {self.rate}, share {self.share:.0%}, {straggler}, {self.workers} workers{switch}"
+        steps = f", {self.steps} steps" if self.steps != STEPS else ""
+        return f"{self.model} {self.rate}, share {self.share:.0%}, {straggler}, {self.workers} workers{steps}{switch}"
 
     def cell(self, strategy: str, seed: int, until: float = 0.0) -> Cell:
         """One run. In virtual time it ends when the accuracy is ``until``; 0: after all steps."""
@@ -66,7 +68,7 @@ class Case:
         straggler = STRAGGLERS.get(self.straggler, self.straggler)
         one = Cell(
             workers=self.workers, model=self.model, dataset=DATASET, straggler=straggler,
-            strategy=strategy, seed=seed, steps=STEPS, until=until, eval_every=4, share=self.share,
+            strategy=strategy, seed=seed, steps=self.steps, until=until, eval_every=4, share=self.share,
             compute_ms=round(computing(self.share, "mlp"), 3), learning_rate=optimiser.rate,
             momentum=optimiser.momentum,
         )  # fmt: skip
@@ -98,19 +100,19 @@ SIZES: dict[str, dict[int, tuple[tuple[str, ...], tuple[float, ...]]]] = {
 IN_MININET = ("none", "always", "random", "changing")  # stragglers of the cells in Mininet
 
 
-def in_mininet(stragglers: Sequence[str] = IN_MININET) -> Iterator[Case]:
+def in_mininet(stragglers: Sequence[str] = IN_MININET, steps: int = STEPS) -> Iterator[Case]:
     """The cells that run in Mininet, at the largest share, through both switches."""
     for target in TARGETS:
         for rate in OPTIMISERS["mlp"]:
             for straggler in stragglers:
-                yield Case("mlp", rate, SHARES[-1], straggler, 4, target)
+                yield Case("mlp", rate, SHARES[-1], straggler, 4, target, steps)
 
 
-def cases(stragglers: Sequence[str] = tuple(STRAGGLERS)) -> Iterator[Case]:
+def cases(stragglers: Sequence[str] = tuple(STRAGGLERS), steps: int = STEPS) -> Iterator[Case]:
     """All cells in virtual time with these stragglers, as `Case` has them."""
     for model, sizes in SIZES.items():
         for workers, (rates, shares) in sizes.items():
             for rate in rates:
                 for share in shares:
                     for straggler in stragglers:
-                        yield Case(model, rate, share, straggler, workers)
+                        yield Case(model, rate, share, straggler, workers, steps=steps)

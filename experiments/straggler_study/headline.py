@@ -11,15 +11,19 @@ import pandas as pd
 
 from serene.experiments.straggler_study import grid, names
 from serene.experiments.straggler_study.cell import Cell
-from serene.experiments.straggler_study.names import BMV2, EMBEDDED, GLOO, SCAPY, SERVER, SWITCHES, percent
+from serene.experiments.straggler_study.names import BMV2, EMBEDDED, GLOO, SCAPY, SERVER, SWITCHES, Training, percent
 from serene.experiments.straggler_study.study import SAME, Spread, Study, Table
+from serene.workers.stragglers import parse
 
 Way = tuple[str, str]  # what the gradients go through, as `names.way` calls it, and the strategy
 
 
-def find(study: Study, way: Way, share: float, model: str = "mlp", straggler: str = grid.SLOW) -> Cell | None:
+SLOW = Training("mlp", grid.SLOW, grid.WORKERS)  # the training of the claims
+
+
+def find(study: Study, way: Way, share: float, training: Training = SLOW) -> Cell | None:
     """The headline's cell, of any seed; None if the grid has none."""
-    mine = study.headline(model, straggler, share)
+    mine = study.headline(training, share)
     return next((cell for cell in mine if (names.way(cell), cell.strategy) == way), None)
 
 
@@ -28,10 +32,8 @@ def changes(
 ) -> dict[float, Spread]:
     """The changes of a number from ``other`` to ``one``, by the exchange's share, where the grid has both. base: the
     straggler of ``other``, if it is not the same."""
-    cells = {
-        share: (find(study, one, share, straggler=straggler), find(study, other, share, straggler=base or straggler))
-        for share in grid.SHARES
-    }
+    ours, base_training = (SLOW._replace(straggler=each) for each in (straggler, base or straggler))
+    cells = {share: (find(study, one, share, ours), find(study, other, share, base_training)) for share in grid.SHARES}
     return {share: study.change(mine, theirs, what) for share, (mine, theirs) in cells.items() if mine and theirs}
 
 
@@ -73,12 +75,12 @@ HEAD = [
 ]  # fmt: skip
 
 
-def rows(study: Study, model: str, straggler: str, shares: Iterable[float]) -> Table:
+def rows(study: Study, training: Training, shares: Iterable[float]) -> Table:
     """A table for each way, strategy and share: medians over the seeds, with the lowest and the highest."""
     found = []
     for share in shares:
-        base = find(study, (EMBEDDED, "bsp"), share, model, straggler)
-        for cell in study.headline(model, straggler, share):
+        base = find(study, (EMBEDDED, "bsp"), share, training)
+        for cell in study.headline(training, share):
             runs = study.of(cell)
             row, count = [names.way(cell), names.strategy(cell), percent(share)], f"{len(runs)} of {study.wanted(cell)}"
             if runs.empty:
@@ -100,7 +102,7 @@ def rows(study: Study, model: str, straggler: str, shares: Iterable[float]) -> T
 def missing_rows(study: Study) -> Table:
     """A table of the emulated cells without a result, and why."""
     return ["cell", "share", "why"], [
-        [f"{names.label(cell)}, {names.straggler_name(cell.straggler)}, {cell.model}, seed {cell.seed}",
+        [f"{names.label(cell)}; {Training.of(cell).title}, seed {cell.seed}",
          percent(cell.share), study.store.why_missing(cell).splitlines()[0]]
         for cell in study.missing if cell.engine == "emulated"
     ]  # fmt: skip
@@ -148,6 +150,33 @@ def claims(study: Study) -> Table:
     for theirs, ours, counted in _counts(study):
         found.append([theirs, "abstract", ours, "emulated", *nothing, counted, "-"])
     return ["theirs", "where", "ours", "engine", *map(percent, grid.SHARES), "holds", "as claimed"], found
+
+
+CLAIMED = 0.4  # "up to 40 %"
+STEPS = 1_000  # over which delays are averaged
+
+
+def saving(share: float, delays: np.ndarray) -> float:
+    """The part of BSP's time for a step that is saved if nobody ever waits for another worker. share: of the exchange
+    in a step without delays. delays: float64[steps, workers], in compute times."""
+    step = 1 + share / (1 - share)
+    alone = np.mean(1 / (step + delays.mean(axis=0)))  # steps in a compute time, mean of the workers
+    return float(1 - 1 / alone / (step + delays.max(axis=1).mean()))
+
+
+def needed(workers: Iterable[int] = (4, 8, 16)) -> Table:
+    """A table of the largest share of the exchange at which a strategy can save as much time as claimed, by straggler
+    and workers. It leaves out that late gradients cost steps."""
+    rows = []
+    for straggler in (*(each for some in grid.STRENGTHS.values() for each in some), grid.PAUSES):
+        profile = parse(straggler)
+        cells = []
+        for count in workers:
+            steps = [[profile.delay(worker, step, 1.0, 1) for worker in range(count)] for step in range(1, STEPS + 1)]
+            enough = [share for share in range(100) if saving(share / 100, np.array(steps)) >= CLAIMED]
+            cells.append(percent(enough[-1] / 100) if enough else "none")
+        rows.append([names.straggler_name(straggler), *cells])
+    return ["straggler", *(f"{count} workers" for count in workers)], rows
 
 
 def verdict(found: Mapping[float, Spread], amount: float | None = None) -> tuple[str, str]:

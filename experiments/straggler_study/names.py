@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from serene.experiments.straggler_study.cell import Cell
 from serene.palette import look
 
@@ -43,6 +45,8 @@ def settings(straggler: str) -> dict[str, str]:
 def straggler_name(text: str) -> str:
     """A straggler profile in short, for example "slow_worker (p 0.15, +0.5–2.0x)"."""
     name, values = text.partition(":")[0], settings(text)
+    if name == "slow_worker" and values["low"] == values["high"]:
+        return f"pauses (p {values['probability']}, +{values['low']}x)"
     if name == "slow_worker":
         return f"slow_worker (p {values['probability']}, +{values['low']}–{values['high']}x)"
     if name == "heterogeneous":
@@ -50,3 +54,24 @@ def straggler_name(text: str) -> str:
     if name == "failure":
         return f"failure ({values['pause_s']} s at step {values['iteration']})"
     return "no straggler"
+
+
+class Training(NamedTuple):
+    """What a section of the report is about."""
+
+    model: str
+    straggler: str
+    workers: int
+
+    @classmethod
+    def of(cls, cell: Cell) -> Training:
+        return cls(cell.model, cell.straggler, cell.workers)
+
+    @property
+    def title(self) -> str:
+        return f"{self.model}, {straggler_name(self.straggler)}, {self.workers} workers"
+
+    @property
+    def key(self) -> str:
+        """The name of its pictures, without what they show."""
+        return f"{self.model}-{straggler_name(self.straggler).split()[0]}-{self.workers}"

@@ -11,11 +11,11 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from serene.experiments.shared.style import fit_names, one_legend, panels, save, strategy_band
-from serene.experiments.straggler_study import grid, names
+from serene.experiments.straggler_study import names
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.grid import CHOOSING, REPORTED
 from serene.experiments.straggler_study.measures import curve
-from serene.experiments.straggler_study.names import percent, straggler_name
+from serene.experiments.straggler_study.names import Training, percent, straggler_name
 from serene.experiments.straggler_study.study import Spread, Study, Table
 from serene.palette import COMPUTING, SENDING, WAITING, colour_of, look
 
@@ -24,10 +24,10 @@ from serene.palette import COMPUTING, SENDING, WAITING, colour_of, look
 GAP = 0.7  # between the rows of two ways, in rows
 
 
-def answer(study: Study, model: str, straggler: str, shares: Sequence[float], path: Path, *, wide: bool) -> Path:
+def answer(study: Study, training: Training, shares: Sequence[float], path: Path, *, wide: bool) -> Path:
     """A panel for each share. A dot is a run, a bar the median. wide: whether panels are side by side, or one below the
     other, for narrow pages."""
-    cases = [study.headline(model, straggler, share) for share in shares]
+    cases = [study.headline(training, share) for share in shares]
     rows = _places(max(cases, key=len))
     height = 0.235 * (max(rows.values(), default=1) + 1) + 1.1
     count = len(shares)
@@ -37,8 +37,8 @@ def answer(study: Study, model: str, straggler: str, shares: Sequence[float], pa
         figure, axes = panels(count, 1, width=6.4, height=height)
     for number, (each, share, cells) in enumerate(zip(axes.flat, shares, cases, strict=True)):
         _panel(study, each, cells, rows)
-        each.set_title(f"exchange {names.percent(share)} of a step ({grid.LINKS[share]:g} Mbit/s)", fontsize=11)
-        each.set_xlabel(f"time until test accuracy {study.grid.targets[model]:.2f} [s]")
+        each.set_title(f"exchange {names.percent(share)} of a step ({cells[0].link_mbit:g} Mbit/s)", fontsize=11)
+        each.set_xlabel(f"time until test accuracy {study.grid.targets[training.model]:.2f} [s]")
         _labels(each, max(cases, key=len), rows, shown=number == 0 or not wide)
     return save(figure, path)
 

@@ -1,9 +1,9 @@
 """What accuracies training without a network reaches: a grid's targets are chosen by them.
 
 ``python -m serene.experiments.straggler_study.reachable --grid full`` trains as BSP does, in one process, with the
-batches of all workers in every step. For each model and seed it prints the accuracy over the steps, and the step at
-which the target is reached. Every seed should reach the target well before the last step, because other strategies may
-need more steps.
+batches of all workers in every step. For each model, number of workers and seed it prints the accuracy over the steps,
+and the step at which the target is reached. Every seed should reach the target well before the last step, because other
+strategies may need more steps.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def plain(cell: Cell) -> Curve:
 
 
 def cells(chosen: grid.Grid) -> Iterator[Cell]:
-    """A cell of the headline for each model and seed: times and ways make no difference here."""
-    yield from {(cell.model, cell.seed): cell for cell in chosen.headline}.values()
+    """A cell of the headline for each model, number of workers and seed: times and ways make no difference here."""
+    yield from {(cell.model, cell.workers, cell.seed): cell for cell in chosen.headline}.values()
 
 
 @command
@@ -63,20 +63,20 @@ def main() -> None:
     torch.set_num_threads(1)
     chosen, console = grid.GRIDS[options.grid](), terminal.console(highlight=False)
     data.keep(grid.DATASET)
-    for model in dict.fromkeys(cell.model for cell in cells(chosen)):
-        console.print(_table(chosen, model))
+    for model, workers in dict.fromkeys((cell.model, cell.workers) for cell in cells(chosen)):
+        console.print(_table(chosen, model, workers))
 
 
-def _table(chosen: grid.Grid, model: str) -> Table:
+def _table(chosen: grid.Grid, model: str, workers: int) -> Table:
     target, head, rows = chosen.targets[model], [], []
-    for cell in (each for each in cells(chosen) if each.model == model):
+    for cell in (each for each in cells(chosen) if (each.model, each.workers) == (model, workers)):
         curve = plain(cell)
         at = np.unique(np.linspace(1, len(curve.steps) - 1, SHOWN).round().astype(int))
         head = ["seed", *(f"step {curve.steps[place]:.0f}" for place in at), "target at step"]
         reached = curve.reaches(target)
         accuracies = (f"{curve.accuracy[place]:.3f}" for place in at)
         rows.append([str(cell.seed), *accuracies, f"{reached[1]:.0f}" if reached else "never"])
-    return terminal.table(head, rows, title=f"{model}, target {target:.2f}")
+    return terminal.table(head, rows, title=f"{model}, {workers} workers, target {target:.2f}")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import SETTINGS
 
 PUBLISHED = Path("docs/results/regret-runs.csv")  # in the repository, where make runs
-OF_A_TARGET = ("model", "learning_rate", "momentum", "workers")
+OF_A_TARGET = ("model", "learning_rate", "momentum", "workers", "steps")
 LONGEST_ERROR = 200  # characters: a parser's error may quote the whole file
 
 
@@ -68,7 +68,7 @@ class Recorded:
         return row
 
     def until(self, case: Case) -> float | None:
-        """The accuracy to reach in a cell; None if no run of its model, optimiser and size is recorded."""
+        """The accuracy to reach in a cell; None if no run of its model, optimiser, size and length is recorded."""
         cell = case.cell("bsp", 1)
         return self._targets.get(tuple(getattr(cell, name) for name in OF_A_TARGET))
 

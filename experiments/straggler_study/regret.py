@@ -52,7 +52,7 @@ BEST = "auto"
 AUTOMATIC = {
     BEST: "auto:pacing",
     "dssp": "auto:dssp:period=0.1",
-    "sync-switch": f"auto:sync-switch:after={STEPS // 4},period=0.1",
+    "sync-switch": "auto:sync-switch:after={quarter},period=0.1",
     "saina": "auto:saina:period=0.1",
     "adsp": "auto:adsp:probe=1.5,epoch=30.0,period=0.1",
     "waiting": "auto:waiting:period=0.1",
@@ -64,7 +64,7 @@ def targets(chosen: Sequence[Case], store: Store, recorded: Recorded) -> dict[Ca
     found = {case.calm(): known for case in chosen if (known := recorded.until(case)) is not None}
     for calm in {case.calm() for case in chosen} - found.keys():
         learned = [curve(_trace(store, calm.cell("bsp", seed))) for seed in TARGET_SEEDS]
-        reached = [float(each.accuracy[each.steps <= TARGET_AT * STEPS].max()) for each in learned]
+        reached = [float(each.accuracy[each.steps <= TARGET_AT * calm.steps].max()) for each in learned]
         found[calm] = round(float(np.mean(reached)), 4)
     return {case: found[case.calm()] for case in chosen}
 
@@ -76,28 +76,31 @@ def _trace(store: Store, cell: Cell) -> Trace:
     return trace
 
 
-def automatic_of(text: str, workers: int = 4) -> dict[str, str]:
+def automatic_of(text: str, workers: int = 4, steps: int = STEPS) -> dict[str, str]:
     """The strategies beside the fixed ones, as cells name them, by the names that ``--strategies`` has, separated by
-    commas: keys of AUTOMATIC, fixed ones such as ssp:10, or FILE.py:NAME. workers: the fewest of a cell. Raises
-    BadStrategy or BadAutomatic."""
+    commas: keys of AUTOMATIC, fixed ones such as ssp:10, or FILE.py:NAME. workers: the fewest of a cell. steps: of a
+    run. Raises BadStrategy or BadAutomatic."""
     found = {}
     for name in text.split(",") if text else AUTOMATIC:
-        strategy = AUTOMATIC.get(name, f"{PREFIX}{name}" if ".py:" in name else name)
+        known = AUTOMATIC.get(name, "").format(quarter=steps // 4)
+        strategy = known or (f"{PREFIX}{name}" if ".py:" in name else name)
         check_strategy(strategy, workers)
         found[name] = strategy
     return found
 
 
-def chosen_cases(text: str, names: str, straggler: str = "", *, mininet: bool = False) -> list[Case]:
+def chosen_cases(
+    text: str, names: str, straggler: str = "", steps: int = STEPS, *, mininet: bool = False
+) -> list[Case]:
     """The cells of these models whose names contain one of these texts; both separated by ``,`` and ``;``. straggler:
-    a profile in place of all others; empty for none. mininet: those in Mininet. Raises SereneError where one of the
-    texts names no cell, or no such profile exists."""
+    a profile in place of all others; empty for none. steps: of a run. mininet: those in Mininet. Raises SereneError
+    where one of the texts names no cell, or no such profile exists."""
     models = text.split(",")
     wanted = [part.strip() for part in names.split(";")]
     if straggler:
         parse(straggler)
     stragglers = [straggler] if straggler else list(IN_MININET if mininet else STRAGGLERS)
-    mine = [case for case in (in_mininet if mininet else cases)(stragglers) if case.model in models]
+    mine = [case for case in (in_mininet if mininet else cases)(stragglers, steps) if case.model in models]
     found = [case for case in mine if any(part in case.name for part in wanted)]
     if not set(models) <= set(OPTIMISERS) or not all(any(part in case.name for case in mine) for part in wanted):
         example = next(in_mininet() if mininet else cases()).name
@@ -190,8 +193,8 @@ def write_page(page: Path, found: pd.DataFrame, runs: pd.DataFrame, strategy: st
 
 def run(options: argparse.Namespace, console: Console) -> None:
     """Runs what is missing, and prints the table. Raises SereneError."""
-    chosen = chosen_cases(options.models, options.cells, options.straggler, mininet=options.mininet)
-    automatic = automatic_of(options.strategies, min(case.workers for case in chosen))
+    chosen = chosen_cases(options.models, options.cells, options.straggler, options.steps, mininet=options.mininet)
+    automatic = automatic_of(options.strategies, min(case.workers for case in chosen), options.steps)
     given = options.seeds.split(",")
     if not all(seed.isdecimal() and len(seed) < 10 for seed in given):
         raise SereneError(f"seeds {options.seeds}: expected whole numbers, 0 or more, separated by commas")
@@ -293,6 +296,13 @@ def main() -> int:
         "--straggler",
         default="",
         help="a straggler profile in place of the cells' own, such as failure:iteration=20 or trace:FILE",
+    )
+    add(
+        "--steps",
+        type=whole(10),
+        default=STEPS,
+        help=f"iterations of a run (default: {STEPS}); the target is what BSP without stragglers has after "
+        f"{100 * TARGET_AT:.0f} %% of them",
     )
     add("--mininet", action="store_true", help="run cells of the mlp in Mininet, instead of cells in virtual time")
     add("--seeds", default=",".join(map(str, SEEDS)), help="seeds of the runs, separated by commas (default: 4,5,6)")

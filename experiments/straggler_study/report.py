@@ -15,7 +15,7 @@ from serene.experiments.shared.measurements import read
 from serene.experiments.straggler_study import agreement, grid, headline, names, pictures, side_by_side
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import curve, row
-from serene.experiments.straggler_study.names import percent, straggler_name
+from serene.experiments.straggler_study.names import Training, percent
 from serene.experiments.straggler_study.study import Study, Table
 from serene.workers import data
 
@@ -25,9 +25,11 @@ BUSY = 0.05  # a run with workers that computed longer than they should have, by
 
 @dataclass
 class Section:
-    """The report's section on one model and straggler. pictures: names of pictures, by what they show."""
+    """The report's section on one training. answer: its first picture. pictures: names of the others, by what they
+    show."""
 
     title: str
+    answer: str
     pictures: dict[str, list[str]]
     table: Table
 
@@ -49,10 +51,10 @@ def write(study: Study, out: Path) -> Path:
     CannotWrite."""
     study.check()
     drawn, pairs = Drawn(out), agreement.pairs(study)
-    cases: dict[tuple[str, str], dict[float, None]] = {}
+    cases: dict[Training, dict[float, None]] = {}
     for cell in study.grid.headline:
-        cases.setdefault((cell.model, cell.straggler), {})[cell.share] = None
-    sections = [_section(study, drawn, *case, list(shares)) for case, shares in cases.items()]
+        cases.setdefault(Training.of(cell), {})[cell.share] = None
+    sections = [_section(study, drawn, training, list(shares)) for training, shares in cases.items()]
     counts = sorted({cell.workers for cell in study.grid.map})
     maps = [drawn(f"map-{workers}", partial(pictures.strategy_map, study, workers)) for workers in counts]
     if study.grid.scale:
@@ -98,14 +100,14 @@ def write(study: Study, out: Path) -> Path:
     )  # fmt: skip
 
 
-def _section(study: Study, drawn: Drawn, model: str, straggler: str, shares: list[float]) -> Section:
-    key = f"{model}-{straggler.partition(':')[0]}"
+def _section(study: Study, drawn: Drawn, training: Training, shares: list[float]) -> Section:
+    key = training.key
     found: dict[str, list[str]] = {}
-    if straggler != grid.NONE:
+    if training.straggler != grid.NONE:
         for wide, name in ((True, f"answer-{key}"), (False, f"answer-{key}-narrow")):
-            drawn(name, partial(pictures.answer, study, model, straggler, shares, wide=wide))
+            drawn(name, partial(pictures.answer, study, training, shares, wide=wide))
         for share in shares:
-            cells, title = study.headline(model, straggler, share), f"exchange {percent(share)} of a step"
+            cells, title = study.headline(training, share), f"exchange {percent(share)} of a step"
             waits = [cell for cell in cells if names.way(cell) in (names.EMBEDDED, names.SERVER)]
             for what, name, how in (
                 ("time", "accuracy-time", partial(pictures.accuracy, study, _curves(cells), "t", title)),
@@ -114,12 +116,11 @@ def _section(study: Study, drawn: Drawn, model: str, straggler: str, shares: lis
                 ("waiting", "waiting", partial(pictures.cumulative, study, waits, title)),
             ):
                 found.setdefault(what, []).append(drawn(f"{name}-{key}-{100 * share:.0f}", how))
-        if shown := _compared(study, model, straggler, shares):
+        if shown := _compared(study, training, shares):
             until_s = TIMELINE_STEPS * study.of(shown[0])["step_s"][shown[0].seed]
             line = partial(pictures.timeline, study, shown, until_s=until_s)
             found["timeline"] = [drawn(f"timeline-{key}", line)]
-    title = f"{model}, {straggler_name(straggler)}"
-    return Section(title, found, headline.rows(study, model, straggler, shares))
+    return Section(training.title, f"answer-{key}", found, headline.rows(study, training, shares))
 
 
 def _curves(cells: Sequence[Cell]) -> list[Cell]:
@@ -132,13 +133,13 @@ def _curves(cells: Sequence[Cell]) -> list[Cell]:
     ]  # fmt: skip
 
 
-def _compared(study: Study, model: str, straggler: str, shares: Sequence[float]) -> list[Cell]:
-    """BSP, SSP(10) and the automatic strategy for the same seed, at the middle one of the shares."""
-    wanted = model, straggler, sorted(shares)[len(shares) // 2], names.EMBEDDED
+def _compared(study: Study, training: Training, shares: Sequence[float]) -> list[Cell]:
+    """BSP, SSP(10) and an automatic strategy for the same seed, at the middle one of the shares."""
+    wanted = training, sorted(shares)[len(shares) // 2], names.EMBEDDED
     cells = [
         cell for cell in study.grid.headline
-        if (cell.model, cell.straggler, cell.share, names.way(cell)) == wanted
-        and cell.strategy in ("bsp", "ssp:10", grid.AUTOMATIC) and cell not in study.missing
+        if (Training.of(cell), cell.share, names.way(cell)) == wanted
+        and cell.strategy in ("bsp", "ssp:10", grid.PACING) and cell not in study.missing
     ]  # fmt: skip
     return [cell for cell in cells if cell.seed == cells[0].seed]
 

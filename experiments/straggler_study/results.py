@@ -11,6 +11,7 @@ from serene.process.interrupts import end_quietly, ended
 if __name__ == "__main__":
     end_quietly()
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -20,14 +21,16 @@ from serene.errors import SereneError, choices
 from serene.experiments.shared import page_tables, terminal
 from serene.experiments.shared.machine import ROOT
 from serene.experiments.straggler_study import grid, names
+from serene.experiments.straggler_study.headline import SLOW, needed
 from serene.experiments.straggler_study.names import SWITCHES, percent
 from serene.experiments.straggler_study.study import Spread, Table
 from serene.palette import look
 from serene.process import outputs
 
 FILE, PAGE = ROOT / "docs" / "results" / "straggler.csv", ROOT / "docs" / "straggler-study.md"
+WHICH = ["model", "workers", "steps", "way", "strategy", "straggler", "share", "seed"]  # of a run
 COLUMNS = [
-    "way", "strategy", "straggler", "share", "seed", "target_s", "target_steps", "final_accuracy", "measured_share",
+    *WHICH, "target_s", "target_steps", "final_accuracy", "measured_share",
     "step_s", "compute_s", "network_s", "waiting_s", "late", "stalled", "swaps", "contributions_sent",
     "contributions_applied", "retransmissions", "load_before", "machine",
 ]  # fmt: skip
@@ -45,18 +48,28 @@ def read(path: Path = FILE) -> pd.DataFrame:
     return runs[runs["engine"] == "emulated"] if "engine" in runs else runs
 
 
-def times(runs: pd.DataFrame) -> Table:
-    """Mean seconds to the target by way and strategy, and the measured share, for each wanted share."""
-    head = ["", "strategy", *(f"wanted {percent(share)}" for share in grid.SHARES)]
+def whole_seeds(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs of those seeds that have as many runs as any other."""
+    count = runs.groupby("seed")["way"].transform("size")
+    return runs[count == count.max()]
+
+
+def times(runs: Mapping[str, pd.DataFrame]) -> Table:
+    """Mean seconds to the target by way and strategy, and the measured share. runs: by the column's title."""
     rows = []
     for way in WAYS:
-        mine, shown = runs[runs["way"] == way], way
-        for strategy in [each for each in ("bsp", *FASTER) if (mine["strategy"] == each).any()]:
-            chosen = mine[mine["strategy"] == strategy]
-            cells = [_time(chosen[chosen["share"] == share]) for share in grid.SHARES]
-            rows.append([shown, look(strategy).name, *cells])
-            shown = ""
-    return head, rows
+        shown = way
+        for strategy in ("bsp", *FASTER):
+            chosen = [each[(each["way"] == way) & (each["strategy"] == strategy)] for each in runs.values()]
+            if any(map(len, chosen)):
+                rows.append([shown, look(strategy).name, *map(_time, chosen)])
+                shown = ""
+    return ["", "strategy", *runs], rows
+
+
+def by_share(runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The runs of each wanted share."""
+    return {f"wanted {percent(share)}": runs[runs["share"] == share] for share in grid.SHARES}
 
 
 def _time(runs: pd.DataFrame) -> str:
@@ -81,15 +94,33 @@ def strategies(runs: pd.DataFrame) -> Table:
 
 
 def _changes(runs: pd.DataFrame, pairs: list[tuple[tuple[str, str], tuple[str, str], str]], title: str) -> Table:
-    took = runs.set_index(["way", "strategy", "share", "seed"])["target_s"].sort_index()
+    took = {key: mine.set_index("seed")["target_s"] for key, mine in runs.groupby(["way", "strategy", "share"])}
     rows = []
     for one, other, shown in pairs:
-        found = [
-            Spread.of((took.loc[one[0], one[1], share] / took.loc[other[0], other[1], share] - 1).tolist()).percent()
-            for share in grid.SHARES
-        ]
-        rows.append([shown, *found])
+        cells = [_change(took.get((*one, share)), took.get((*other, share))) for share in grid.SHARES]
+        if any(cells):
+            rows.append([shown, *cells])
     return [title, *map(percent, grid.SHARES)], rows
+
+
+def _change(one: pd.Series | None, other: pd.Series | None) -> str:
+    if one is None or other is None:
+        return ""
+    if missed := int(other.isna().sum()):
+        return f"missed by {missed} of {len(other)} seeds"
+    return Spread.of((one / other - 1).tolist()).percent()
+
+
+def others(runs: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The runs of the full grid's trainings beside the first one, without those that have no straggler."""
+    found = {
+        names.Training(*each): mine
+        for each, mine in runs[runs["straggler"] != grid.NONE].groupby(["model", "straggler", "workers"], sort=False)
+    }
+    return {
+        f"{training.title}, wanted {percent(mine['share'].iloc[0])}": whole_seeds(mine)
+        for training, mine in found.items() if training != SLOW
+    }  # fmt: skip
 
 
 def counted(runs: pd.DataFrame) -> str:
@@ -104,19 +135,27 @@ def counted(runs: pd.DataFrame) -> str:
 
 def parts(runs: pd.DataFrame) -> dict[str, str]:
     """The parts of the page that follow from the runs, by name."""
-    slow = runs[runs["straggler"] == grid.SLOW]
-    tables = {"times": times(slow), "against": against(slow), "strategies": strategies(slow)}
+    quick, full = (runs[(runs["steps"] == grid.QUICK.steps) == which] for which in (True, False))
+    quick = quick[quick["straggler"] == grid.SLOW]
+    mine = whole_seeds(full[(full[["model", "straggler", "workers"]] == [*SLOW]).all(axis=1)])
+    tables = {
+        "times": times(by_share(mine)), "against": against(mine), "strategies": strategies(mine),
+        "others": times(others(full)), "needed": needed(),
+        "quick": times(by_share(quick)), "quick strategies": strategies(quick),
+    }  # fmt: skip
     return {**{name: page_tables.markdown(*table) for name, table in tables.items()}, "counted": counted(runs)}
 
 
 @command
 def main() -> None:
     parser = Parser(__doc__)
-    parser.add_argument("--study", type=Path, help="folder of a study; its runs are written into the file")
+    parser.add_argument(
+        "--study", type=Path, help="folder of a study; its runs are added to the file, or replace those that are there"
+    )
     options = parser.parse_args()
     if options.study:
-        runs = read(options.study / "runs.csv")[COLUMNS].round(4).sort_values(COLUMNS[:5])
-        outputs.write_text(FILE, runs.to_csv(index=False))
+        runs = pd.concat([read(), read(options.study / "runs.csv")[COLUMNS].round(4)])
+        outputs.write_text(FILE, runs.drop_duplicates(WHICH, keep="last").sort_values(WHICH).to_csv(index=False))
     page_tables.write(PAGE, parts(read()))
     terminal.console().print(f"{PAGE}", highlight=False)
 

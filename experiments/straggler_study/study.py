@@ -13,6 +13,7 @@ from serene.errors import SereneError
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.grid import Grid
 from serene.experiments.straggler_study.measures import Numbers, numbers
+from serene.experiments.straggler_study.names import Training
 from serene.experiments.straggler_study.trace import Store, Trace
 
 SAME = 0.03  # a relative change below this counts as none
@@ -61,7 +62,8 @@ class Spread:
         if not np.isfinite(self.middle):
             return f"not reached{seeds}"
         bound = f", or less: the other never got there in {self.bounds} of {self.count}" if self.bounds else ""
-        return f"{100 * self.middle:+.1f} % [{100 * self.low:+.1f}, {_shown(100 * self.high, '+.1f')}]{bound}{seeds}"
+        scatter = f" [{100 * self.low:+.1f}, {_shown(100 * self.high, '+.1f')}]" if self.count > 1 else ""
+        return f"{100 * self.middle:+.1f} %{scatter}{bound}{seeds}"
 
     def text(self, form: str = ".1f", unit: str = "") -> str:
         """A number as text: 12.3 [10.1, 15.0]."""
@@ -134,11 +136,10 @@ class Study:
         mine = self._wanted.get(replace(cell, seed=0), [])
         return len([seed for seed in mine if seeds is None or seed in seeds])
 
-    def headline(self, model: str, straggler: str, share: float) -> list[Cell]:
+    def headline(self, training: Training, share: float) -> list[Cell]:
         """A cell of the headline, of any seed, for each way and strategy, in the grid's order, with or without a
         result."""
-        case = model, straggler, share
-        mine = [cell for cell in self.grid.headline if (cell.model, cell.straggler, cell.share) == case]
+        mine = [cell for cell in self.grid.headline if (Training.of(cell), cell.share) == (training, share)]
         return list({replace(cell, seed=0): cell for cell in mine}.values())
 
     def spread(self, cell: Cell, what: str) -> Spread:

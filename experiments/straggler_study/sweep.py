@@ -46,8 +46,9 @@ class Parallel:
             return self.simulated
         # scapy takes all the processor time that it gets, and what was measured with the mlp does not hold for larger
         # models.
-        alone = cell.packets == "scapy" or cell.model != "mlp"
-        return 1 if alone else self.emulated.get((cell.share, kind(cell)), 1)
+        if cell.packets == "scapy" or cell.model != "mlp":
+            return 1
+        return max(self.emulated.get((cell.share, kind(cell)), 1) * grid.WORKERS // cell.workers, 1)
 
 
 def kind(cell: Cell) -> str:
@@ -104,15 +105,16 @@ def sweep(
 def _groups(
     missing: Iterable[Cell], store: Store, parallel: Parallel, cluster: Cluster
 ) -> Iterator[Group[Cell, Trace]]:
-    """Groups of cells that may run at the same time; in a group, one seed after the other."""
+    """Groups of cells that may run at the same time. Emulated ones are grouped by seed: a study that is stopped has
+    whole seeds."""
     groups: dict[str, list[Cell]] = {}
     for cell in missing:
         share, count = names.percent(cell.share), parallel.of(cell)
-        emulated = f"emulated cells, exchange {share} of a step, {kind(cell)}, {count} at once"
+        emulated = f"emulated cells, seed {cell.seed}, exchange {share} of a step, {kind(cell)}, {count} at once"
         groups.setdefault("simulated cells" if cell.engine == "simulated" else emulated, []).append(cell)
     for title, mine in groups.items():
         # The large model last; and of each seed the long cells first, or one of them might run alone at the end.
-        mine.sort(key=lambda cell: (cell.model != "mlp", cell.seed, cell.exchange != "server"))
+        mine.sort(key=lambda cell: (cell.model != "mlp", cell.seed, cell.exchange not in ("server", "rpc")))
         simulated, processes = mine[0].engine == "simulated", parallel.of(mine[0])
         outputs.check(store.directory, max(room(cell) for cell in mine) * processes)
         run = partial(run_cell, None) if simulated else partial(noted, store)

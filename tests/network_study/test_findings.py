@@ -15,7 +15,7 @@ from serene.experiments.network_study.flows.clos import Clos
 from serene.experiments.network_study.grid import GRIDS
 from serene.experiments.network_study.methods import MAIN, METHODS
 from serene.experiments.shared import style
-from serene.experiments.straggler_study import agreement, grid, pictures
+from serene.experiments.straggler_study import agreement, headline, pictures
 from tests.straggler_study.studies import SHARE, paced_study
 
 UNIT_S = 0.025  # of 100 MB over 4 GB/s
@@ -163,7 +163,7 @@ def test_legend_is_complete_and_hides_no_curve(drawn: list[Any], tmp_path: Path)
     figures.gradients(answers, tmp_path / "gradients.png")
     figures.exchanges(answers, tmp_path / "exchanges.png")
     made = paced_study(tmp_path, {})
-    pictures.accuracy(made, made.headline("mlp", grid.SLOW, SHARE)[:5], "t", "title", tmp_path / "accuracy.png")
+    pictures.accuracy(made, made.headline(headline.SLOW, SHARE)[:5], "t", "title", tmp_path / "accuracy.png")
     assert [fits(figure) for figure in drawn] == [True] * 5
 
 

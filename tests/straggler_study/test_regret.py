@@ -20,7 +20,6 @@ from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.measures import curve, row
 from serene.experiments.straggler_study.recorded import Recorded
 from serene.experiments.straggler_study.regret import (
-    AUTOMATIC,
     OF_A_CELL,
     automatic_of,
     chosen_cases,
@@ -74,8 +73,11 @@ def test_best_fixed_strategy_has_zero_regret(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(regret, "TARGET_SEEDS", (101,))
     out, csv_file, runs_file, mine = (tmp_path / name for name in ("runs", "regret.csv", "runs.csv", "mine.py"))
     mine.write_text("from serene.strategy import Quorum\ndef Mine(seen):\n    return Quorum(3)\n")
-    case, name = Case("softmax", "mild", 0.65, "always", 4), f"{mine}:Mine"
-    given = {"strategies": f"auto,ssp:2,quorum:2,{name}", "cells": case.name, "seeds": 1, "out": out, "recorded": ""}
+    case, name = Case("softmax", "mild", 0.65, "always", 4, steps=60), f"{mine}:Mine"
+    given = {
+        "strategies": f"auto,ssp:2,quorum:2,{name}", "cells": case.name, "seeds": 1, "steps": 60, "out": out,
+        "recorded": "",
+    }  # fmt: skip
     for more in ({}, {"csv": csv_file, "runs": runs_file}):
         shown = compared(**given, parallel=2, **more)
         assert "regret in 1 cell\n" in re.sub(" +\n", "\n", shown)
@@ -215,7 +217,7 @@ def test_committed_regrets_follow_from_the_recorded_runs(its: Part) -> None:
     names = {_settings(case): case.name for case in its.cases}
     runs = read(its.runs)
     cells = [names.get(tuple(row)) for row in runs[OF_A_CELL].itertuples(index=False)]
-    found = regrets(runs.assign(cell=cells, took_s=took_s(runs)), AUTOMATIC)
+    found = regrets(runs.assign(cell=cells, took_s=took_s(runs)), automatic_of(""))
     both = read(its.results).merge(found, on=["cell", "strategy"], suffixes=("", "_now"))
     assert len(both) == len(found) == len(read(its.results))
     assert (both["regret"] - both["regret_now"]).abs().max() <= 0.002

@@ -33,7 +33,7 @@ def test_page_lists_cells_without_results_and_their_reasons(tmp_path: Path) -> N
             f"Machine: a machine that {engine}. Median of the load before: 0.5 (at most 0.5), after: 1.5 (at most 1.5)"
         )
         assert page.count(text) == 1
-    for name in ("answer-mlp-slow_worker", "answer-mlp-slow_worker-narrow", "timeline-mlp-slow_worker"):
+    for name in ("answer-mlp-slow_worker-4", "answer-mlp-slow_worker-4-narrow", "timeline-mlp-slow_worker-4"):
         assert (tmp_path / f"{name}.png").stat().st_size > 5000
     with (tmp_path / "runs.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -10,11 +10,21 @@ import pytest
 from serene.errors import SereneError
 from serene.experiments.shared import page_tables
 from serene.experiments.straggler_study import grid, names
-from serene.experiments.straggler_study.results import COLUMNS, PAGE, against, counted, parts, read, times
+from serene.experiments.straggler_study.results import (
+    COLUMNS,
+    PAGE,
+    against,
+    by_share,
+    counted,
+    others,
+    parts,
+    read,
+    times,
+)
 
 
 def runs(*rows: dict[str, object]) -> pd.DataFrame:
-    same = dict.fromkeys(COLUMNS, 1.0) | {"straggler": grid.SLOW, "swaps": 0, "measured_share": 0.31}
+    same = dict.fromkeys(COLUMNS, 1.0) | {"straggler": grid.SLOW, "swaps": 0, "measured_share": 0.31, "workers": 4}
     return pd.DataFrame([
         same | {"way": names.EMBEDDED, "strategy": "bsp", "share": 0.30, "seed": 1, **row} for row in rows
     ])  # fmt: skip
@@ -27,7 +37,7 @@ def test_straggler_page_matches_the_committed_runs() -> None:
 
 def test_a_missed_target_is_counted_and_not_averaged() -> None:
     found = runs({"target_s": 6.0}, {"target_s": 7.0, "seed": 2}, {"way": names.SERVER, "target_s": None})
-    _, rows = times(found)
+    _, rows = times(by_share(found))
     assert rows == [
         [names.EMBEDDED, "BSP", "", "6.5 (31 %)", ""], [names.SERVER, "BSP", "", "missed by 1 of 1 seeds", ""],
     ]  # fmt: skip
@@ -44,6 +54,22 @@ def test_changes_compare_the_same_seeds() -> None:
     _, rows = against(found)
     assert {tuple(row[1:]) for row in rows[:4]} == {("-75.0 % [-75.0, -75.0]",) * 3}
     assert {tuple(row[1:]) for row in rows[4:]} == {("-50.0 % [-50.0, -50.0]",) * 3}
+    found.loc[(found["way"] == names.GLOO) & (found["seed"] == 2), "target_s"] = None
+    _, rows = against(found[found["way"] != names.BMV2])
+    assert [row[1] for row in rows] == [*["-75.0 % [-75.0, -75.0]"] * 3, "missed by 1 of 2 seeds"]
+
+
+def test_trainings_are_shown_apart_and_by_whole_seeds() -> None:
+    first = {"model": "mlp", "seed": 1, "target_s": 6.0}
+    found = runs(
+        first, first | {"straggler": grid.NONE}, first | {"workers": 8, "target_s": 7.0},
+        first | {"workers": 8, "target_s": 9.0, "way": names.GLOO}, first | {"workers": 8, "target_s": 70.0, "seed": 2},
+        first | {"straggler": grid.PAUSES, "target_s": 8.0},
+    )  # fmt: skip
+    head, rows = times(others(found))
+    assert head[2:] == ["mlp, slow_worker (p 0.15, +0.5–2.0x), 8 workers, wanted 30 %",
+                        "mlp, pauses (p 0.01, +7.6x), 4 workers, wanted 30 %"]  # fmt: skip
+    assert rows == [[names.EMBEDDED, "BSP", "7.0 (31 %)", "8.0 (31 %)"], [names.GLOO, "BSP", "9.0 (31 %)", ""]]
 
 
 def test_a_lost_contribution_shows_on_the_page() -> None:

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from serene.errors import SereneError
 from serene.experiments.shared import studies
+from serene.experiments.shared.clusters import HERE
 from serene.experiments.shared.driver import ClusterFailed, work_off
 from serene.experiments.shared.machine import Conditions
 from serene.experiments.straggler_study import grid
@@ -24,6 +25,7 @@ from serene.experiments.straggler_study.sweep import (
     EMULATED_S,
     LIGHT,
     Parallel,
+    _groups,
     announced,
     expected_s,
     noted,
@@ -129,6 +131,15 @@ def test_bmv2_runs_have_their_own_parallel_limit() -> None:
     # A baseline has a switch's name in its cell, and no switch.
     assert parallel.of(replace(one, target="bmv2", exchange="server")) == 6
     assert parallel.of(replace(one, packets="scapy")) == parallel.of(replace(one, share=0.3)) == 1
+    assert parallel.of(replace(one, workers=8)) == 3 and parallel.of(replace(one, workers=8, target="bmv2")) == 1
+
+
+def test_stopped_study_has_whole_seeds(tmp_path: Path) -> None:
+    cells = [cell for cell in grid.full().cells() if cell.engine == "emulated"]
+    groups = list(_groups(cells, Store(tmp_path), Parallel(2), HERE))
+    assert sum(len(group.cells) for group in groups) == len(cells)
+    seeds = [cell.seed for group in groups for cell in group.cells]
+    assert seeds == sorted(seeds)
 
 
 # -- the duration, announced at a study's start -----------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from serene.experiments.straggler_study import agreement, grid, headline, names, pictures
@@ -93,7 +94,7 @@ CHANGES: dict[str, Callable[[Study], Study]] = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_tables_of_the_page_are_as_in_verdicts_txt(study: Study, name: str) -> None:
     """A section of the file for each change: the claims that change, and without one all tables of the headline."""
-    (head, before), (bsp, rows) = headline.claims(study), headline.rows(study, "mlp", grid.SLOW, [SHARE])
+    (head, before), (bsp, rows) = headline.claims(study), headline.rows(study, headline.SLOW, [SHARE])
     tables = [(head, before), (bsp, [row for row in rows if row[1] == "BSP"]), headline.scapy_rows(study)]
     if name != "all results":
         _, after = headline.claims(CHANGES[name](study))
@@ -147,6 +148,14 @@ def test_verdict_counts_the_shares_with_a_clear_change(
     assert headline.verdict(found, amount) == (holds, enough)
 
 
+def test_saving_is_what_a_strategy_without_waiting_saves() -> None:
+    one_slow = np.array([[3.0, 0.0, 0.0, 0.0]])  # BSP takes 4 compute times, without waiting 1 / 0.8125 in the mean
+    assert headline.saving(0.0, one_slow) == pytest.approx(1 - 1 / 0.8125 / 4)
+    in_turn = 4 * np.eye(4)  # each is slow every fourth step: 5 compute times and 2
+    assert headline.saving(0.0, in_turn) == pytest.approx(0.6)
+    assert headline.saving(0.5, in_turn) == pytest.approx(0.5)
+
+
 def test_change_compares_the_named_metric_between_cells(study: Study) -> None:
     one, other = cell_of(study, names.EMBEDDED, "ssp:10"), cell_of(study, names.EMBEDDED, "bsp")
     for seed in (1, 2):
@@ -183,7 +192,7 @@ def test_way_names_the_exchange_target_and_packet_code(study: Study) -> None:
 
 
 def test_spread_text_counts_seeds_if_some_are_missing() -> None:
-    assert Spread.of([-0.1], wanted=2).percent() == "-10.0 % [-10.0, -10.0], 1 of 2 seeds"
+    assert Spread.of([-0.1], wanted=2).percent() == "-10.0 %, 1 of 2 seeds"
     assert Spread.of([-0.1, -0.2], wanted=2).percent() == "-15.0 % [-20.0, -10.0]"
 
 
