@@ -355,9 +355,10 @@ class Coordinator:
             if job is None or JobEpoch.of(job) != seen:
                 return False
             if isinstance(decided, Strategy):
-                decided = Decision(decided, frozenset(job.evicted()))
+                decided = Decision(decided)
+            evicted = frozenset(job.evicted()) if decided.evicted is None else decided.evicted
             reason = f"{name}: {decided.reason}" if decided.reason else name
-            return await self._put_in_force(job, decided.strategy, decided.evicted, reason)
+            return await self._put_in_force(job, decided.strategy, evicted, reason)
 
     async def _evict(self, job: Job, evicted: frozenset[int], reason: str) -> None:
         """Evicts exactly these workers. The caller holds the lock."""

@@ -71,11 +71,11 @@ class Observation:
 
 @dataclass(frozen=True)
 class Decision:
-    """A strategy, and the workers to evict under it: they continue, but nobody waits for them. reason: a few words for
-    `serenectl explain`, the page and events."""
+    """A strategy, and the workers to evict under it: they continue, but nobody waits for them; all others are members.
+    None leaves evicted workers evicted. reason: a few words for `serenectl explain`, the page and events."""
 
     strategy: Strategy
-    evicted: frozenset[int] = frozenset()
+    evicted: frozenset[int] | None = None
     reason: str = ""
 
 

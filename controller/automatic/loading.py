@@ -186,14 +186,15 @@ def checked(answer: object) -> Strategy | Decision | None:
         return strategy_from_dict(to_dict(cast("Strategy", answer)))
     if type(answer) is not Decision:
         raise SereneError(f"decide() returned {_shown(answer)}: expected a Strategy, a Decision or None")
-    strategy, evicted = answer.strategy, answer.evicted
+    strategy, evicted = answer.strategy, () if answer.evicted is None else answer.evicted
     if type(strategy) not in STRATEGIES.values():
         raise SereneError(f"decide() returned a Decision with strategy {_shown(strategy)}: expected a Strategy")
     if not isinstance(evicted, frozenset | set | tuple | list) or any(type(worker) is not int for worker in evicted):
         raise SereneError(f"decide() returned a Decision with evicted {_shown(evicted)}: expected a set of worker ids")
     if type(answer.reason) is not str:
         raise SereneError(f"decide() returned a Decision with reason {_shown(answer.reason)}: expected a text")
-    return Decision(strategy_from_dict(to_dict(strategy)), frozenset(evicted), one_line(answer.reason, LONGEST_REASON))
+    wanted = None if answer.evicted is None else frozenset(evicted)
+    return Decision(strategy_from_dict(to_dict(strategy)), wanted, one_line(answer.reason, LONGEST_REASON))
 
 
 def _shown(value: object) -> str:

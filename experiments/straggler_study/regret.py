@@ -17,6 +17,7 @@ if __name__ == "__main__":
 
 import argparse
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
@@ -81,9 +82,10 @@ def automatic_of(text: str, workers: int = 4, steps: int = STEPS) -> dict[str, s
     commas: keys of AUTOMATIC, fixed ones such as ssp:10, or FILE.py:NAME. workers: the fewest of a cell. steps: of a
     run. Raises BadStrategy or BadAutomatic."""
     found = {}
-    for name in text.split(",") if text else AUTOMATIC:
+    # A comma before a number or KEY= is within a name, as in mixed:0,2 and FILE.py:NAME:low=1,high=2.
+    for name in re.split(r",(?!\d+(?:[,:]|$)|\w+=)", text) if text else AUTOMATIC:
         known = AUTOMATIC.get(name, "").format(quarter=steps // 4)
-        strategy = known or (f"{PREFIX}{name}" if ".py:" in name else name)
+        strategy = known or (f"{PREFIX}{name.removeprefix(PREFIX)}" if ".py:" in name else name)
         check_strategy(strategy, workers)
         found[name] = strategy
     return found
@@ -96,7 +98,7 @@ def chosen_cases(
     a profile in place of all others; empty for none. steps: of a run. mininet: those in Mininet. Raises SereneError
     where one of the texts names no cell, or no such profile exists."""
     models = text.split(",")
-    wanted = [part.strip() for part in names.split(";")]
+    wanted = [part for each in names.split(";") if (part := each.strip())] or [""]
     if straggler:
         parse(straggler)
     stragglers = [straggler] if straggler else list(IN_MININET if mininet else STRAGGLERS)

@@ -302,14 +302,14 @@ class Simulation:
             if not seen:
                 return
             since = env.now - self._swapped_at
-            decided = running.decide(env.now, self._epoch, since, self._strategy, self._evicted, seen)
-            if (decided.strategy, decided.evicted) == (self._strategy, self._evicted):
+            strategy, evicted = running.decide(env.now, self._epoch, since, self._strategy, self._evicted, seen)
+            if (strategy, evicted) == (self._strategy, self._evicted):
                 continue
             yield env.timeout(SWAP_S)
-            self._strategy, self._evicted = decided.strategy, decided.evicted
-            out = f", without {', '.join(map(str, sorted(decided.evicted)))}" if decided.evicted else ""
-            self._swaps.append(Swap(env.now, f"{decided.strategy}{out}"))
-            self._install(decided.strategy, decided.evicted)
+            self._strategy, self._evicted = strategy, evicted
+            out = f", without {', '.join(map(str, sorted(evicted)))}" if evicted else ""
+            self._swaps.append(Swap(env.now, f"{strategy}{out}"))
+            self._install(strategy, evicted)
 
     def _shown(self, worker: Worker) -> tuple[int, dict[str, int], int, Reports]:
         counters = {name: self.plane.count(name, worker.id) for name in SPOKE}
@@ -400,7 +400,7 @@ class RunningStrategy:
         strategy: Strategy,
         evicted: frozenset[int],
         workers: Sequence[tuple[int, Mapping[str, int], int, Reports]],
-    ) -> Decision:
+    ) -> tuple[Strategy, frozenset[int]]:
         """Shows the strategy the job, and returns the strategy and the evicted workers that are to be in force.
         workers: for each that has not left, its number, its counters, how many rounds it has done, and its reports.
 
@@ -415,16 +415,18 @@ class RunningStrategy:
         try:
             decided = checked(self.automatic.decide(Observation(now, epoch, since_swap_s, strategy, views)))
             if decided is None:
-                return Decision(strategy, evicted)
+                return strategy, evicted
             if isinstance(decided, Strategy):
-                decided = Decision(decided, evicted)
-            elif strangers := decided.evicted - {view.id for view in views}:
-                expected = choices(view.id for view in views)
-                raise BadAutomatic(f"worker {choices(sorted(strangers))} cannot be evicted: expected {expected}")
-            elif decided.evicted.issuperset(view.id for view in views):
-                raise BadAutomatic("the last member cannot be evicted")
+                decided = Decision(decided)
+            if decided.evicted is not None:
+                evicted = decided.evicted
+                if strangers := evicted - {view.id for view in views}:
+                    expected = choices(view.id for view in views)
+                    raise BadAutomatic(f"worker {choices(sorted(strangers))} cannot be evicted: expected {expected}")
+                if evicted.issuperset(view.id for view in views):
+                    raise BadAutomatic("the last member cannot be evicted")
             decided.strategy.compile(range(self._workers))
         except (Exception, SystemExit) as error:  # of the user's code
             text = str(error) if isinstance(error, SereneError) else f"{type(error).__name__}: {error}"
             raise BadAutomatic(one_line(f"{self._name}: {text}", LONGEST_ERROR)) from None
-        return decided
+        return decided.strategy, evicted

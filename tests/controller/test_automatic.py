@@ -138,7 +138,7 @@ def test_evict_keeps_the_strategy_and_readmits_workers() -> None:
     automatic = load("evict", {"silent": "2.5"})
     assert automatic.decide(seen(view(0), view(1, silent_s=2.6), strategy=SSP(3))) == Decision(SSP(3), frozenset({1}))
     back = seen(view(0), view(1, silent_s=0.1, is_member=False), strategy=SSP(3))
-    assert automatic.decide(back) == Decision(SSP(3))
+    assert automatic.decide(back) == Decision(SSP(3), frozenset())
     assert automatic.decide(seen(view(0, silent_s=9.0), view(1, silent_s=9.0))) is None, "somebody must stay"
 
 

@@ -66,6 +66,8 @@ async def test_concurrent_commands_all_take_effect(switch: SwitchProcess, hosts:
         await coordinator.set_evicted(0, 1, True)
         assert not await coordinator._enact(seen, BSP(), "deciding"), "a decision about an earlier epoch"
         assert (job.members(), job.evicted(), job.strategy) == ([0, 2], [1], ASP())
+        assert await coordinator._enact(JobEpoch.of(job), Decision(BSP(), reason="it rains"), "deciding")
+        assert (job.evicted(), job.strategy) == ([1], BSP()), "who gives a reason readmits nobody"
         evictions = (coordinator.set_evicted(0, worker, True) for worker in (0, 2))
         ended = await asyncio.gather(*evictions, return_exceptions=True)
         assert [str(end) for end in ended if isinstance(end, Conflict)] == ["job 0: the last member cannot be evicted"]

@@ -173,7 +173,12 @@ def test_run_that_misses_its_target_counts_double_its_length(tmp_path: Path) -> 
 def test_strategies_and_cells_of_the_comparison_are_chosen_by_name() -> None:
     """refusals.txt has the names that are refused."""
     assert automatic_of("quorum:7", 8) == {"quorum:7": "quorum:7"}
-    assert {case.workers for case in chosen_cases("softmax,mlp", ", 8 workers; 16 workers")} == {8, 16}
+    bridge = f"auto:{ROOT}/examples/bridge.py:Bridge:factor=3,period_s=0.1"
+    named = ["mixed:0,2:3", bridge, bridge.removeprefix("auto:"), "bsp", "auto"]
+    assert list(automatic_of(",".join(named)).items()) == list(
+        zip(named, ["mixed:0,2:3", bridge, bridge, "bsp", "auto:pacing"], strict=True)
+    )
+    assert {case.workers for case in chosen_cases("softmax,mlp", ", 8 workers; 16 workers;")} == {8, 16}
 
 
 def test_mininet_cells_use_both_switches_and_simulated_targets() -> None:

@@ -176,6 +176,16 @@ def test_strategy_that_a_controller_would_end_has_no_result(tmp_path: Path, deci
     assert str(ended.value).startswith(f"auto:{file}:Mine: ") and message in str(ended.value)
 
 
+def test_decision_that_names_nobody_keeps_workers_evicted(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from serene.controller.automatic import Decision\nfrom serene.strategy import BSP, SSP\n"
+        "def Mine(seen):\n    return Decision(SSP(1), reason='late') if seen.epoch > 1 else Decision(BSP(), {2})\n"
+    )
+    swaps = simulate(replace(TIMING, strategy=f"auto:{file}:Mine", steps=12)).swaps
+    assert [swap.strategy for swap in swaps] == ["BSP", "BSP, without 2", "SSP(1), without 2"]
+
+
 def test_run_ended_at_its_accuracy_has_the_whole_runs_time() -> None:
     cell = Cell(model=SOFTMAX, straggler=SLOW, strategy="ssp:3", steps=40, eval_every=2)
     whole = curve(simulate(cell))
