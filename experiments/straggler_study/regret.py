@@ -82,7 +82,7 @@ def automatic_of(text: str, workers: int = 4) -> dict[str, str]:
     BadStrategy or BadAutomatic."""
     found = {}
     for name in text.split(",") if text else AUTOMATIC:
-        strategy = AUTOMATIC.get(name, f"{PREFIX}{name}" if ".py:" in name else name)
+        strategy = AUTOMATIC.get(name, f"{PREFIX}{name.removeprefix(PREFIX)}" if ".py:" in name else name)
         check_strategy(strategy, workers)
         found[name] = strategy
     return found
@@ -93,7 +93,7 @@ def chosen_cases(text: str, names: str, straggler: str = "", *, mininet: bool = 
     a profile in place of all others; empty for none. mininet: those in Mininet. Raises SereneError where one of the
     texts names no cell, or no such profile exists."""
     models = text.split(",")
-    wanted = [part.strip() for part in names.split(";")]
+    wanted = [part for each in names.split(";") if (part := each.strip())] or [""]  # "": every cell
     if straggler:
         parse(straggler)
     stragglers = [straggler] if straggler else list(IN_MININET if mininet else STRAGGLERS)
@@ -106,11 +106,6 @@ def chosen_cases(text: str, names: str, straggler: str = "", *, mininet: bool = 
             f"called like {example!r}"
         )
     return found
-
-
-def read(path: Path) -> pd.DataFrame:
-    """A CSV file of results. Raises OSError."""
-    return pd.read_csv(path)
 
 
 def took_s(runs: pd.DataFrame) -> pd.Series:
