@@ -32,6 +32,7 @@ from serene.controller.automatic.sync_switch import SyncSwitch
 from serene.controller.automatic.trust import BadAutomatic, trusted_source
 from serene.controller.automatic.waiting import Waiting
 from serene.errors import SereneError, choices, one_line
+from serene.process.interrupts import Interrupted
 from serene.strategy import STRATEGIES, BadStrategy, Strategy, strategy_from_dict, to_dict
 
 BEST = "pacing"  # used by `serenectl sync auto` without a name
@@ -88,11 +89,10 @@ def automatic_parts(text: str) -> tuple[str, dict[str, object]]:
 def load(name: str, parameters: Mapping[str, object] | None = None) -> Automatic:
     """The automatic strategy with this name: a key of SHIPPED, or FILE.py:NAME. parameters: by name, as text or as
     values of their types. Raises BadAutomatic."""
-    made: Any = SHIPPED.get(name) or _from_file(name)
     try:
-        automatic = _made(name, made, parameters or {})
+        automatic = _made(name, SHIPPED.get(name) or _from_file(name), parameters or {})
         terms(name, automatic)
-    except BadAutomatic:
+    except (BadAutomatic, Interrupted):
         raise
     except SereneError as error:
         raise BadAutomatic(str(error)) from None
@@ -111,13 +111,17 @@ def source_now(name: str) -> str:
     """The program of an automatic strategy, named as for ``load``, without its comments and docstrings. Stored results
     are valid for the same program only. Raises BadAutomatic."""
     if name in SHIPPED:
-        tree = ast.parse(inspect.getsource(sys.modules[SHIPPED[name].__module__]))
-    else:
-        file = name.rpartition(":")[0]
-        try:
-            tree = ast.parse(trusted_source(file))
-        except (SyntaxError, ValueError) as error:  # ValueError: a null byte
-            raise BadAutomatic(f"{file}: {error}") from None
+        return _program(inspect.getsource(sys.modules[SHIPPED[name].__module__]))
+    file = name.rpartition(":")[0]
+    try:
+        return _program(trusted_source(file))
+    except (SyntaxError, ValueError, RecursionError) as error:  # ValueError: a null byte
+        raise BadAutomatic(f"{file}: {error}") from None
+
+
+def _program(source: str | bytes) -> str:
+    """Without comments and docstrings. Raises as ``ast.parse``, or RecursionError."""
+    tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, DESCRIBED) and ast.get_docstring(node, clean=False) is not None:
             del node.body[0]
@@ -213,6 +217,8 @@ def _from_file(name: str) -> Any:
     sys.modules[module.__name__] = module  # dataclasses look their annotations up there
     try:
         exec(compile(source, file, "exec"), vars(module))
+    except Interrupted:
+        raise
     except BaseException as error:  # it may even exit
         raise BadAutomatic(f"{file}: {type(error).__name__}: {error}") from None
     usable = [key for key, value in vars(module).items() if _usable(value, module.__name__)]

@@ -241,12 +241,13 @@ def _decided(automatic: Automatic, seen: Observation) -> Strategy | Decision | N
 def _in_words(error: BaseException, name: str = "") -> str:
     """An error's text, and the line of the strategy's file, FILE.py:NAME, that raised it. Even making the text may
     fail, since a user's exception may have its own __repr__."""
-    if isinstance(error, SereneError):
-        return one_line(str(error), LONGEST_TROUBLE)
+    ours = isinstance(error, SereneError)
     try:
-        text = one_line(repr(error), LONGEST_TROUBLE)
+        text = one_line(str(error) if ours else repr(error), LONGEST_TROUBLE)
     except Exception:
         text = type(error).__name__
+    if ours:
+        return text
     file = name.rpartition(":")[0]
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return f"{text} in line {lines[-1]}" if lines else text

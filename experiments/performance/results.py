@@ -55,18 +55,19 @@ def kept(run: Path) -> pd.DataFrame:
     try:
         made = json.loads(run.read_text())
         rows = [Row(**{**row, "ours": tuple(row["ours"]), "peer": tuple(row["peer"])}) for row in made["rows"]]
+        records = [_record(row) for row in rows]
         conditions = {"measured": made["date"], "commit": made["commit"], "machine": made["machine"]}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SereneError(f"cannot read {run}: {error!r}; expected build/bench.json, which make bench writes") from None
     before = page_tables.read(FILE) if FILE.exists() else pd.DataFrame(columns=COLUMNS)
     new: list[dict[str, Any]] = []
-    for row in rows:
+    for row, record in zip(rows, records, strict=True):
         older = before[(before["work"] == row.work) & before["peer"].notna()]
         if not row.peer and not older.empty:
             new += older.to_dict("records")
         elif row.ours and not row.missing:
-            new.append({**_record(row), **conditions})
-    return pd.DataFrame(new)[COLUMNS]
+            new.append({**record, **conditions})
+    return pd.DataFrame(new, columns=COLUMNS)
 
 
 def _record(row: Row) -> dict[str, Any]:
@@ -143,7 +144,10 @@ def main() -> None:
     parser.add_argument("--bench", type=Path, help="what `make bench` wrote; its rows are written into the file")
     options = parser.parse_args()
     if options.bench:
-        outputs.write_text(FILE, kept(options.bench).to_csv(index=False))
+        rows = kept(options.bench)
+        if lacking := set(FIRST) - set(rows["work"]):
+            raise SereneError(f"{options.bench}: expected a whole run of make bench; no row {choices(sorted(lacking))}")
+        outputs.write_text(FILE, rows.to_csv(index=False))
     for page, its in parts().items():
         page_tables.write(page, its)
         terminal.console().print(f"{page}", highlight=False)

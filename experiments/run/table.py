@@ -13,6 +13,7 @@ if __name__ == "__main__":
 
 import io
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -28,19 +29,17 @@ def row(path: Path) -> dict[str, Any]:
     """The row of a run. path: of its summary.json. Raises SereneError if it is none."""
     try:
         summary = json.loads(path.read_text())
-        times, changes = summary["seconds_to_accuracy"], summary["changes"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        of_its_own = {
+            **{f"s_to_{target}": seconds for target, seconds in summary["seconds_to_accuracy"].items()},
+            "waiting_s": round(sum(summary["waiting_s"]), 3),
+            "swaps": len(summary["changes"]) - 1,
+        }
+        plain = {name: value for name, value in summary.items() if not isinstance(value, list | dict)}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise SereneError(
             f"{path} is not the summary of a run of this version: {type(error).__name__}: {error}"
         ) from error
-    plain = {name: value for name, value in summary.items() if not isinstance(value, list | dict)}
-    return {
-        "run": path.parent.name,
-        **plain,
-        **{f"s_to_{target}": seconds for target, seconds in times.items()},
-        "waiting_s": round(sum(summary["waiting_s"]), 3),
-        "swaps": len(changes) - 1,
-    }
+    return {"run": path.parent.name, **plain, **of_its_own}
 
 
 def rows(folders: Iterable[Path]) -> Iterator[dict[str, Any]]:
@@ -60,7 +59,12 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # a run's name need not be UTF-8
     # As objects: a whole number stays one in a column that other runs lack.
-    print(pd.DataFrame(rows(options.folders), dtype=object).to_csv(index=False), end="")
+    shown = pd.DataFrame(rows(options.folders), dtype=object).to_csv(index=False)
+    try:
+        print(shown, end="", flush=True)
+    except OSError as error:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what is left there would fail again at the end)
+        raise SereneError(f"cannot use the output: {error.strerror}") from None
 
 
 if __name__ == "__main__":

@@ -24,7 +24,10 @@ class BadRows(SereneError):
 def read(path: Path) -> list[Row]:
     """The rows in a file; none if there is no such file. Raises BadRows."""
     try:
-        return list(json.loads(path.read_text())) if path.exists() else []
+        rows = json.loads(path.read_text()) if path.exists() else []
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise ValueError("expected a list of rows")
+        return rows
     except ValueError as error:
         raise BadRows(f"{path}: {error}; remove the file") from error
 

@@ -23,6 +23,8 @@ from serene.errors import SereneError
 
 R = TypeVar("R")
 
+GRACE_S = 10.0  # for a process to end after SIGTERM, which users' code may ignore; then it is killed
+
 
 class WorkerLost(Exception):
     """The process that did a task has died, and left no result; the message states how it ended."""
@@ -61,12 +63,22 @@ class Processes(ThreadPoolExecutor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         with self._starting:
-            self._over = True
-            for child in self._children:
+            self._over, children = True, [*self._children]
+            for child in children:
                 child.process.terminate()
-        super().shutdown(wait, cancel_futures=cancel_futures)
-        for child in [*self._children] if wait else []:
-            child.end()
+
+        def kill() -> None:
+            for child in children:
+                child.process.kill()
+
+        killer = threading.Timer(GRACE_S, kill)
+        killer.start()
+        try:
+            super().shutdown(wait, cancel_futures=cancel_futures)
+            for child in children if wait else []:
+                child.end()
+        finally:
+            killer.cancel()
 
     def _in_process(self, fn: Callable[..., R], args: tuple[object, ...], kwargs: dict[str, object]) -> R:
         """Calls the function in the process of this thread. Raises WorkerLost, and what the function raises."""

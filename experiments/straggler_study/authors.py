@@ -30,6 +30,7 @@ from serene.process import outputs
 
 TARGET = 0.91
 STEPS_PER_EVALUATION = 10
+WRONG = (OSError, ValueError, KeyError, TypeError, AttributeError)  # what reading something else raises
 
 
 def _worker(path: Path) -> tuple[pd.DataFrame, float] | None:
@@ -42,10 +43,15 @@ def _worker(path: Path) -> tuple[pd.DataFrame, float] | None:
     return log.iloc[:-1][["time_refs", "val_acc"]].astype(float), exchange_s / total_s
 
 
+def _workers(directory: Path) -> list[tuple[pd.DataFrame, float]]:
+    """The workers of a run whose logs `_worker` can use."""
+    return [found for path in sorted(directory.glob("worker-*-stats.csv")) if (found := _worker(path)) is not None]
+
+
 def _run(directory: Path) -> dict[str, object] | None:
     """The run in a directory, as a row of `read`; None if it did not reach the target, or its logs have no times."""
     settings = json.loads((directory / "settings.json").read_text())
-    workers = [found for path in sorted(directory.glob("worker-*-stats.csv")) if (found := _worker(path)) is not None]
+    workers = _workers(directory)
     ends = []
     for log, _ in workers:
         reached = np.flatnonzero(log["val_acc"] > TARGET)
@@ -56,8 +62,8 @@ def _run(directory: Path) -> dict[str, object] | None:
     ended, evaluations, began = min(ends)
     pattern = settings.get("straggling_pattern")
     return {
-        "workers": settings["workers"], "straggler": pattern["args"]["pattern"] if pattern else "none",
-        "s": settings["stale"], "evaluations": evaluations,
+        "workers": settings["workers"], "straggler": str(pattern["args"]["pattern"]) if pattern else "none",
+        "s": int(settings["stale"]), "evaluations": evaluations,
         "step_s": (ended - began) / (evaluations * STEPS_PER_EVALUATION), "seconds": ended - began,
         "exchanging": np.mean([exchanging for _, exchanging in workers]),
     }  # fmt: skip
@@ -71,14 +77,14 @@ def read(root: Path) -> pd.DataFrame:
     rows, seen = [], set()
     for settings in sorted(root.rglob("settings.json")):
         directory = settings.parent
-        logs = b"".join(path.read_bytes() for path in sorted(directory.glob("worker-*-stats.csv")))
-        if not logs or logs in seen or ".ipynb_checkpoints" in directory.parts:
-            continue
-        seen.add(logs)
         try:
+            logs = b"".join(path.read_bytes() for path in sorted(directory.glob("worker-*-stats.csv")))
+            if not logs or logs in seen or ".ipynb_checkpoints" in directory.parts:
+                continue
+            seen.add(logs)
             if (run := _run(directory)) is not None:
-                rows.append({"series": str(directory.parent.relative_to(root)), **run})
-        except (ValueError, KeyError, TypeError) as error:
+                rows.append({"series": str(directory.relative_to(root).parent), **run})
+        except WRONG as error:
             raise BadUsage(f"{directory}: not a run of the authors' ({type(error).__name__}: {error})") from None
     if not rows:
         raise BadUsage(f"{root}: no settings.json with worker-N-stats.csv beside it; expected the authors' logs")
@@ -109,9 +115,11 @@ def delays(run: Path) -> pd.DataFrame:
     The logs have a time for every ten steps. A factor is these seconds over the fewest of any worker of the run, so the
     exchange counts as computing. Choose a run in which nobody waits: one with a large bound. Raises BadUsage.
     """
-    logs = [_worker(path) for path in sorted(run.glob("worker-*-stats.csv"))]
-    took = [np.diff(log[0]["time_refs"]) for log in logs if log is not None]
-    if not took or any(len(each) == 0 or each.min() <= 0 for each in took):
+    try:
+        took = [np.diff(log["time_refs"]) for log, _ in _workers(run)]
+    except WRONG as error:
+        raise BadUsage(f"{run}: not a run of the authors' ({type(error).__name__}: {error})") from None
+    if not took or not all(len(each) and 0 < each.min() <= each.max() < np.inf for each in took):  # NaN is refused, too
         raise BadUsage(f"{run}: no worker-N-stats.csv with the time of each evaluation; expected a run of the authors'")
     fewest = min(each.min() for each in took)
     rows = [

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from serene.controller.automatic import automatic_parts
+from serene.controller.automatic import BadAutomatic, automatic_parts
 from serene.controller.http.client import ControllerClient
 from serene.controller.status.model import JobStatus
 from serene.errors import SereneError
@@ -144,6 +144,8 @@ class Watch(launch.Companion):
 
     def look(self, job: JobStatus, controller: ControllerClient) -> None:
         self._seen = job
+        if job.automatic is not None and job.automatic.trouble is not None:  # the rest has another strategy
+            raise BadAutomatic(f"{job.automatic.name}: {job.automatic.trouble}")
         if not self._set:
             self._set = True
             controller.set_automatic(job.job, *automatic_parts(self._cell.strategy))

@@ -43,7 +43,7 @@ class Recorded:
         if not all(isinstance(value, str) for value in row.values()):
             raise ValueError(f"line {line} is incomplete")
         for name, text in (("s_to_until", row["s_to_until"] or "0"), ("whole_s", row["whole_s"])):
-            if not 0 <= float(text) < math.inf:
+            if "_" in text or not 0 <= float(text) < math.inf:  # pandas reads no 1_000
                 raise ValueError(f"line {line} has {name} {text}: expected seconds")
         if self._rows.setdefault(row["run"], row) != row:
             raise ValueError(f"line {line} is another result of run {row['run']}")
@@ -74,8 +74,9 @@ class Recorded:
 
     def differences(self, cell: Cell, row: Mapping[str, object]) -> list[str]:
         """What is different in the row of the same run, made here."""
+        recorded = self._rows[cell.digest]
         return [
-            f"{name} {value} recorded, {row[name]} here"
-            for name, value in self._rows[cell.digest].items()
-            if name not in SETTINGS and str(row.get(name)) != value
+            f"{name} {recorded.get(name)} recorded, {value} here"
+            for name, value in row.items()
+            if name not in SETTINGS and str(value) != recorded.get(name)
         ]

@@ -113,11 +113,6 @@ def chosen_cases(
     return found
 
 
-def read(path: Path) -> pd.DataFrame:
-    """A CSV file of results. Raises OSError."""
-    return pd.read_csv(path)
-
-
 def took_s(runs: pd.DataFrame) -> pd.Series:
     """Seconds of each run to the accuracy; NEVER times the run's length, if it is not reached."""
     return pd.to_numeric(runs["s_to_until"]).fillna(NEVER * runs["whole_s"])

@@ -27,7 +27,7 @@ import simpy
 from serene.client.protocol.protocol import Membership, Protocol
 from serene.client.session.agreement import Agreement
 from serene.client.session.reports import REPORT_EVERY_S
-from serene.controller.automatic import Automatic, BadAutomatic, Decision, Observation, Observer, checked
+from serene.controller.automatic import Automatic, BadAutomatic, Decision, Observation, Observer, checked, terms
 from serene.controller.switch.silence import Silence, spoken
 from serene.errors import SereneError, choices, one_line
 from serene.experiments.straggler_study.cell import LANES, Cell, automatic, first_strategy
@@ -36,6 +36,7 @@ from serene.experiments.straggler_study.learners import Learner, learner
 from serene.experiments.straggler_study.measures import SMOOTHING
 from serene.experiments.straggler_study.trace import STEP, Swap, Trace
 from serene.fixedpoint import FixedPoint
+from serene.process.interrupts import Interrupted
 from serene.program import Program
 from serene.racks import Racks
 from serene.report import Report
@@ -297,7 +298,7 @@ class Simulation:
         """Shows the job to an automatic strategy in every period, and does what it decides."""
         env = self._env
         while True:
-            yield env.timeout(running.automatic.period_s)
+            yield env.timeout(running.period_s)
             seen = [self._shown(worker) for worker in self.workers if not worker.left]
             if not seen:
                 return
@@ -388,6 +389,7 @@ class RunningStrategy:
 
     def __init__(self, name: str, automatic: Automatic, workers: int) -> None:
         self.automatic = automatic
+        self.period_s = terms(name, automatic).period_s
         self._name, self._workers = name, workers
         self._observer = Observer()
         self._silence = Silence()
@@ -426,7 +428,9 @@ class RunningStrategy:
                 if evicted.issuperset(view.id for view in views):
                     raise BadAutomatic("the last member cannot be evicted")
             decided.strategy.compile(range(self._workers))
-        except (Exception, SystemExit) as error:  # of the user's code
+        except Interrupted:
+            raise
+        except BaseException as error:  # of the user's code
             text = str(error) if isinstance(error, SereneError) else f"{type(error).__name__}: {error}"
             raise BadAutomatic(one_line(f"{self._name}: {text}", LONGEST_ERROR)) from None
         return decided.strategy, evicted

@@ -7,6 +7,7 @@ import zlib
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 from zipfile import BadZipFile
 
@@ -36,8 +37,9 @@ STEP = np.dtype(
     ]
 )
 
-# The RuntimeErrors: of methods, versions and encryptions that damaged headers name, and that zipfile does not know.
-DAMAGED_ZIP = (OSError, EOFError, BadZipFile, zlib.error, RuntimeError)
+# The RuntimeErrors: of methods, versions and encryptions that damaged headers name, and that zipfile does not know. The
+# last two: of NumPy, of an array's header that does not end, or that names a size.
+DAMAGED_ZIP = (OSError, EOFError, BadZipFile, zlib.error, RuntimeError, TokenError, MemoryError)
 
 
 class BadTrace(BadResult):

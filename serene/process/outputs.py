@@ -38,6 +38,8 @@ def check(path: Path, room: int) -> None:
     """Raises CannotWrite unless ``room`` bytes can be written to a file or directory of this name. No files remain."""
     place = path
     try:
+        if _in_place(path):
+            return
         while not place.exists():
             if place.is_symlink():
                 raise CannotWrite(f"cannot write {path}: {place} is a link to nothing")
@@ -79,10 +81,19 @@ def check_directory(path: Path, room: int) -> None:
         raise CannotWrite(f"cannot write {path}: it is a file; name a directory")
 
 
+def _in_place(path: Path) -> bool:
+    """Whether this is a device, a pipe or a link, such as /dev/stdout. It is written, and never replaced."""
+    return path.exists() and not path.is_dir() and (path.is_symlink() or not path.is_file())
+
+
 @contextmanager
 def whole(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a file for writing. It replaces one of the same name when it is complete; if writing fails, nothing
-    changes. Raises OSError."""
+    """Opens a file for writing. It replaces a regular file of the same name when it is complete; if writing fails, that
+    file does not change. Raises OSError."""
+    if _in_place(path):
+        with path.open("wb") as file:
+            yield file
+        return
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("wb") as file:

@@ -46,5 +46,14 @@ def endless(task: Path) -> None:
         signal.pause()
 
 
+def ignore_sigterm() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def stubborn(task: Path) -> None:
+    ignore_sigterm()
+    endless(task)
+
+
 def unpicklable(task: str) -> object:
     return (letter for letter in task)

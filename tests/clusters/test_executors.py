@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from serene.experiments.shared import build, driver, slurm
+from serene.experiments.shared import build, driver, pool, slurm
 from serene.experiments.shared.clusters import Cluster
 from serene.experiments.shared.driver import TRIES, ClusterFailed, Done, work_off
 from tests.clusters.dask import Dask
-from tests.clusters.tasks import do, unpicklable
+from tests.clusters.tasks import do, ignore_sigterm, stubborn, unpicklable
 from tests.controller.processes import until
 from tests.runs import Marked
 
@@ -151,6 +151,16 @@ def test_pool_processes_end_when_their_owner_is_killed(tmp_path: Path) -> None:
         until(lambda: not run.alive(), "its processes are gone")
     finally:
         run.end()
+
+
+def test_pool_process_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that has nothing to do. A user's strategy may set a handler."""
+    monkeypatch.setattr(pool, "GRACE_S", 0.1)
+    begun = tmp_path / "begun"
+    with Cluster().executor(2, tmp_path) as executor:
+        executor.submit(ignore_sigterm).result()
+        executor.submit(stubborn, begun)
+        until(begun.exists, "it has begun")
 
 
 POOL = """

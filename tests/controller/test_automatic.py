@@ -80,6 +80,11 @@ def test_adsp_searches_again_per_epoch_and_is_loose_without_losses() -> None:
     assert losses(load("adsp"), [0.0]) == [SSP(15)]
 
 
+@pytest.mark.parametrize("name", ["saina", "adsp"])
+def test_strategy_by_losses_leaves_evicted_workers_evicted(name: str) -> None:
+    assert decided(load(name), seen(view(0), view(1, is_member=False))).evicted == frozenset({1})
+
+
 # -- sync-switch ---------------------------------------------------------------------------------------------
 
 
@@ -89,6 +94,7 @@ def test_sync_switch_swaps_to_asp_once_after_its_iterations() -> None:
     assert automatic.decide(seen(view(0, rounds=29), view(1, rounds=29))) == BSP()
     assert automatic.decide(seen(view(0, rounds=30), view(1, rounds=31))) == ASP()
     assert automatic.decide(seen(view(0, rounds=90), view(1, rounds=60), strategy=ASP())) == ASP()
+    assert automatic.decide(seen(view(0, rounds=1), view(1, rounds=1))) == ASP(), "also after a lost session"
 
 
 def test_sync_switch_uses_asp_while_a_worker_straggles() -> None:
@@ -159,6 +165,13 @@ def test_observed_times_are_those_of_recent_iterations() -> None:
     assert view.slowest_s == pytest.approx(0.5)
     assert view.waiting_share == pytest.approx(0.8 / 2.0)
     assert (view.silent_s, view.loss) == (0.5, 2.0)
+
+
+def test_observed_waiting_share_is_that_of_the_present_epoch() -> None:
+    observer = Observer()
+    for step in range(8):
+        observer.note(0, report(step, 0.1 * step, 0.1 * min(step, 4), epoch=1 if step < 4 else 2))
+    assert observer.view(0, rounds=8, is_member=True, silent_s=0.0).waiting_share == 0.0
 
 
 def test_observed_agreement_is_that_of_recent_iterations() -> None:
@@ -238,7 +251,10 @@ def test_blindness_concerns_only_members_without_reports() -> None:
     assert sight.blind_to(seen(view(0), view(1, rounds=10, **dark)), 3.1) == (1,)
     assert sight.blind_to(seen(view(0), view(1, rounds=11, is_member=False, **dark)), 3.2) == (), "it does not matter"
     assert sight.blind_to(seen(view(0), view(1)), 4.0) == ()
-    assert sight.blind_to(seen(view(0), view(1, rounds=0, **dark)), 5.0) == (), "it was started anew"
+    anew = seen(view(0), view(1, rounds=0, **dark))
+    assert sight.blind_to(anew, 40.0) == (), "it was started anew"
+    assert sight.blind_to(replace(anew, epoch=4), 80.0) == (), "nothing is known yet of the new strategy"
+    assert sight.blind_to(replace(anew, epoch=4), 120.0) == (1,)
 
 
 def test_slow_worker_is_not_reported_blind_too_early() -> None:

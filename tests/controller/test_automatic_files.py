@@ -19,6 +19,7 @@ from serene.controller.automatic import (
 )
 from serene.controller.automatic.loading import LONGEST_REASON
 from serene.controller.automatic.runner import UserCode, _in_words
+from serene.controller.automatic.trust import LARGEST
 from serene.errors import SereneError
 from serene.strategy import BSP, SSP
 from tests.controller.observations import seen, view, waiting
@@ -85,6 +86,12 @@ def test_bad_strategy_files_are_refused(own: Path, tmp_path: Path) -> None:
     own.write_text("import sys\nsys.exit(3)")
     with pytest.raises(BadAutomatic, match=r"my_strategy.py: SystemExit: 3"):
         load(f"{own}:Impatient")
+    own.write_text("class Lazy:\n    def __getattribute__(self, name):\n        raise OSError(name)\nlazy = Lazy()\n")
+    with pytest.raises(BadAutomatic, match=r"my_strategy.py:Impatient: OSError: __"):
+        load(f"{own}:Impatient")
+    own.write_bytes(b"#" * (LARGEST + 1))
+    with pytest.raises(BadAutomatic, match=f"longer than {LARGEST} bytes"):
+        load(f"{own}:Impatient")
     own.write_text("def needs(seen, bound: int): ...\ndef fails(seen, x: int = 1 / 1): ...\n")
     with pytest.raises(BadAutomatic, match="parameter bound is missing"):
         load(f"{own}:needs")
@@ -136,6 +143,16 @@ def test_texts_of_users_code_are_short_lines_that_a_terminal_can_show() -> None:
         assert text.isprintable() and r"ill \ud800\n" in text and text.endswith("xxx...") and len(text) <= 500
 
 
+class Rude(SereneError):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+def test_error_of_users_code_without_a_text_has_its_name() -> None:
+    """Otherwise the strategy would end without a status and an event."""
+    assert _in_words(Rude()) == "Rude"
+
+
 # -- whose files ---------------------------------------------------------------------------------------------
 
 
@@ -169,10 +186,14 @@ def test_pipe_as_strategy_file_is_refused_without_blocking(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root, to give a file to somebody else")
-def test_strategy_file_of_another_owner_is_refused(own: Path) -> None:
+def test_strategy_file_of_another_owner_than_the_caller_of_sudo_is_refused(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     os.chown(own, 65534, 65534)
     with pytest.raises(BadAutomatic, match=r"belongs to uid 65534, mode .*: expected the controller's user as owner"):
         load(f"{own}:Impatient")
+    monkeypatch.setenv("SUDO_UID", "65534")
+    assert load(f"{own}:Impatient")
 
 
 @pytest.mark.parametrize(

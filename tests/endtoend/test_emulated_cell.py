@@ -64,6 +64,21 @@ def test_emulated_cell_leaves_only_its_trace(way: str, tmp_path: Path) -> None:
 
 @mininet
 @pytest.mark.usefixtures("_network")
+def test_emulated_cell_whose_strategy_the_controller_ends_has_no_result(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Not another strategy's result under its name."""
+    file, out = tmp_path / "mine.py", tmp_path / "out"
+    out.mkdir()
+    file.write_text("def Mine(seen):\n    raise ValueError('not now')\n")
+    with private_network(), pytest.raises(RunFailed, match="the run ended with status 1"):
+        emulate(replace(CELL, steps=100, strategy=f"auto:{file}:Mine"), out)
+    assert f"error: {file}:Mine: ValueError('not now') in line 2" in capfd.readouterr().err
+    assert not list(out.iterdir())
+
+
+@mininet
+@pytest.mark.usefixtures("_network")
 def test_emulated_cell_over_its_time_limit_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emulated, "patience_s", lambda cell: 3.0)
     with private_network():

@@ -87,6 +87,7 @@ def test_emulated_cases_already_measured_are_not_rerun(tmp_path: Path) -> None:
     assert measured == asked and read(path) == rows
     assert [(row["ratio"], row["emulated_s"]) for row in rows] == [(1.0, 1.0), (0.25, 0.25)]
     assert rows[0]["conditions"]["machine"] == machine.here()
-    path.write_text("[")
-    with pytest.raises(BadRows, match=r"rows\.json: .*; remove the file"):
-        read(path)
+    for wrong in ("[", "{}", "5", "[1]"):
+        path.write_text(wrong)
+        with pytest.raises(BadRows, match=r"rows\.json: .*; remove the file"):
+            read(path)

@@ -59,6 +59,8 @@ def test_author_table_compares_within_a_series(logs: Path) -> None:
     [
         ("", [], "expected the authors' logs"),
         ("{}", [], "not a run of the authors'"),
+        ("[]", [], "not a run of the authors'"),
+        ('{"workers": 2, "stale": null}', [], "not a run of the authors'"),
         ("", ["--trace", "delays.csv"], "expected a run of the authors'"),
     ],
 )
@@ -73,6 +75,28 @@ def test_authors_command_refuses_other_folders(
     assert done.returncode == 2
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
     assert expected in done.stderr and not (tmp_path / "delays.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("time", "options"),
+    [("x", []), ("x", ["--trace", "delays.csv"]), ("nan", ["--trace", "delays.csv"]), ("", []),
+     ("", ["--trace", "delays.csv"])],
+)  # fmt: skip
+def test_damaged_author_logs_are_refused(
+    time: str, options: list[str], logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(logs)
+    log = logs / "slow" / "a" / "worker-0-stats.csv"
+    assert len(authors.read(log.parent)) == 1
+    text = log.read_text()
+    log.unlink()
+    if time:
+        log.write_text(text.replace(",1100.0", f",{time}"))
+    else:
+        log.mkdir()
+    done = called(authors.main, log.parent, *options)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert f"error: {log.parent}: n" in done.stderr and not (logs / "delays.csv").exists()
 
 
 def test_author_delays_are_exported_as_a_straggler(logs: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from serene.errors import SereneError
+from serene.experiments.shared.page_tables import read
 from serene.experiments.straggler_study import late, regret
 from serene.experiments.straggler_study.cases import STEPS, STRAGGLERS, Case, cases, in_mininet
 from serene.experiments.straggler_study.cell import Cell
@@ -24,7 +25,6 @@ from serene.experiments.straggler_study.regret import (
     automatic_of,
     chosen_cases,
     main,
-    read,
     regrets,
     summary,
     targets,
@@ -120,12 +120,13 @@ def test_recorded_runs_are_used_only_if_one_of_them_has_the_same_result_here(
 
     other = tmp_path / "other.csv"
     runs = pd.read_csv(published, dtype=str, keep_default_na=False)
-    other.write_text(runs.assign(whole_s=runs["whole_s"] + "1").to_csv(index=False))
-    monkeypatch.setattr(regret, "sweep", lambda cells, *_: swept.extend(cells))
-    swept: list[Cell] = []
+    others = [runs.assign(whole_s=runs["whole_s"] + "1"), runs.drop(columns="swaps"), runs.assign(note="mine")]
+    monkeypatch.setattr(regret, "sweep", lambda *_: None)  # the store has the run
     store = Store(tmp_path / "first")
-    assert not regret._repeats(Recorded(other), [case], [4, 5, 6], store, Console(file=StringIO()), Parallel(1))
-    assert regret._repeats(Recorded(published), [case], [4, 5, 6], store, Console(file=StringIO()), Parallel(1))
+    for each, repeats in zip((*others, runs), (False, False, True, True), strict=True):
+        each.to_csv(other, index=False)
+        found = Recorded(other)
+        assert regret._repeats(found, [case], [4, 5, 6], store, Console(file=StringIO()), Parallel(1)) == repeats
 
 
 @pytest.mark.parametrize(
@@ -134,6 +135,7 @@ def test_recorded_runs_are_used_only_if_one_of_them_has_the_same_result_here(
         ("whole_s", "", "could not convert string to float: ''"),
         ("whole_s", "nan", "line 2 has whole_s nan: expected seconds"),
         ("s_to_until", "-5", "line 2 has s_to_until -5: expected seconds"),
+        ("whole_s", "1_0", "line 2 has whole_s 1_0: expected seconds"),
         ("s_to_until", "abc", "could not convert string to float: 'abc'"),
         ("until", "0.5", "line 3 has until 0.6735: expected 0.5, as before"),
         ("until", "nan", "line 2 has until nan: expected an accuracy, above 0 to 1"),

@@ -158,6 +158,7 @@ def test_pacing_picks_strategy_by_value_of_late_gradients(rate: str, expected: s
         ("raise ValueError('two\\nlines')", r"ValueError: two\nlines"),
         ("raise RuntimeError('not stuck')", "RuntimeError: not stuck"),
         ("raise SystemExit(3)", "SystemExit: 3"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt: "),
         ("return 5", "returned 5: expected a Strategy, a Decision or None"),
         ("return Quorum(6)", "a quorum of 6 of 5 workers: expected 1 to 5"),
         ("return Decision(BSP(), frozenset([9]))", "worker 9 cannot be evicted: expected 0, 1, 2, 3 or 4"),
@@ -184,6 +185,18 @@ def test_decision_that_names_nobody_keeps_workers_evicted(tmp_path: Path) -> Non
     )
     swaps = simulate(replace(TIMING, strategy=f"auto:{file}:Mine", steps=12)).swaps
     assert [swap.strategy for swap in swaps] == ["BSP", "BSP, without 2", "SSP(1), without 2"]
+
+
+def test_strategy_that_changes_its_period_keeps_the_first_as_in_a_controller(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from serene.controller.automatic import Automatic\nfrom serene.strategy import SSP\n"
+        "class Mine(Automatic):\n    period_s = 0.1\n    bound = 1\n"
+        "    def decide(self, seen):\n        self.period_s, self.bound = 1e3, self.bound + 1\n"
+        "        return SSP(self.bound)\n"
+    )
+    trace = simulate(replace(TIMING, steps=2, strategy=f"auto:{file}:Mine"))
+    assert [swap.strategy for swap in trace.swaps[:3]] == ["BSP", "SSP(2)", "SSP(3)"]
 
 
 def test_run_ended_at_its_accuracy_has_the_whole_runs_time() -> None:

@@ -23,6 +23,7 @@ from serene.experiments.performance.parts import BenchFailed, run_parts
 from serene.experiments.performance.row import Row
 from serene.experiments.shared import page_tables
 from serene.program import Program
+from tests.commands import called
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,21 @@ def test_rows_of_a_run_replace_older_ones_but_for_unmeasured_peers(
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("content", [None, "{}", "[]", '{"rows": [{"work": 1}]}'])
+def test_part_of_a_run_replaces_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--tables` and `--trainings` measure a part."""
+    file, run = tmp_path / "bench.csv", tmp_path / "bench.json"
+    monkeypatch.setattr(results, "FILE", file)
+    run.write_text(json.dumps({**MADE, "rows": [asdict(Row("writes", "s", True, None, (1.0,)))]}))
+    done = called(results.main, "--bench", run)
+    assert done.returncode == 1 and "expected a whole run of make bench; no row PUSH path" in done.stderr
+    assert not file.exists()
+
+
+MADE = {"commit": "c", "machine": "m", "date": "2026-11-01"}
+TEXT = json.dumps({**MADE, "rows": [asdict(Row("writes", "s", True, None)) | {"ours": ["x"]}]})
+
+
+@pytest.mark.parametrize("content", [None, "{}", "[]", '{"rows": [{"work": 1}]}', TEXT])
 def test_another_file_is_no_run_of_bench(content: str | None, tmp_path: Path) -> None:
     if content is not None:
         (tmp_path / "bench.json").write_text(content)

@@ -136,6 +136,20 @@ def test_failed_write_keeps_the_older_file(small: Path, spare: Path) -> None:
     assert (small / "found.json").read_text() == "older"
 
 
+def test_pipe_or_link_as_output_is_written_and_not_replaced(tmp_path: Path) -> None:
+    """Root's /dev/null or /dev/stdout became a file, for the whole machine."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(tmp_path / "file")
+    (tmp_path / "file").write_text("older")
+    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)) as reader:
+        for path in (pipe, link):
+            outputs.check_file(path, MB)
+            outputs.write_text(path, "found")
+        assert reader.read() == "found"
+    assert pipe.is_fifo() and link.is_symlink() and (tmp_path / "file").read_text() == "found"
+
+
 def test_output_folder_is_claimed_by_one_run_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     out = tmp_path / "runs" / "out"

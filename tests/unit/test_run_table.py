@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from serene.errors import SereneError
 from serene.experiments.run import table
 from serene.experiments.run.launch import balance
 from serene.experiments.run.results import Json, miscounted
-from tests.commands import called
+from tests.commands import called, run
 
 
 def a_run(folder: Path, **values: object) -> None:
@@ -40,9 +41,20 @@ def test_run_table_has_one_row_of_plain_values_per_run(tmp_path: Path) -> None:
 def test_run_table_refuses_folders_without_runs_and_bad_summaries(tmp_path: Path) -> None:
     with pytest.raises(SereneError, match=r"no summary\.json below it"):
         list(table.rows([tmp_path]))
-    (tmp_path / "summary.json").write_text("{}")
-    with pytest.raises(SereneError, match=r"is not the summary of a run of this version: KeyError"):
-        list(table.rows([tmp_path]))
+    a_run(tmp_path / "a", waiting_s=None)  # of another version
+    a_run(tmp_path / "b", seconds_to_accuracy=[])
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "summary.json").write_text("{}")
+    for name, error in (("a", "TypeError"), ("b", "AttributeError"), ("c", "KeyError")):
+        with pytest.raises(SereneError, match=rf"is not the summary of a run of this version: {error}"):
+            list(table.rows([tmp_path / name]))
+
+
+def test_run_table_reports_an_unwritable_output_in_one_line(tmp_path: Path) -> None:
+    a_run(tmp_path / "a")
+    shell = 'exec "$0" -m serene.experiments.run.table "$1" >/dev/full'
+    done = run("sh", "-c", shell, sys.executable, tmp_path)
+    assert (done.returncode, done.stderr) == (1, "error: cannot use the output: No space left on device\n")
 
 
 SENT: list[Json] = [{"worker": 0, "contributions_sent": 10}, {"worker": 1, "contributions_sent": 10}]
