@@ -53,6 +53,7 @@ PARTS = {
     "regret": Part(RESULTS / "regret.csv", RESULTS / "regret-runs.csv", list(cases())),
     "seeds": Part(RESULTS / "regret-seeds.csv", RESULTS / "regret-seeds-runs.csv", list(cases())),
     "cnn": Part(RESULTS / "regret-cnn.csv", RESULTS / "regret-cnn-runs.csv", list(cases())),
+    "late": Part(RESULTS / "regret-late.csv", RESULTS / "regret-late-runs.csv", list(cases(steps=500))),
     "authors": Part(
         RESULTS / "regret-authors.csv", RESULTS / "regret-authors-runs.csv",
         list(cases([f"trace:authors-{run}.csv" for run in ("slow", "failure", "slow-8")])),
