@@ -166,15 +166,16 @@ def saving(share: float, delays: np.ndarray) -> float:
 
 def needed(workers: Iterable[int] = (4, 8, 16)) -> Table:
     """A table of the largest share of the exchange at which a strategy can save as much time as claimed, by straggler
-    and workers. It leaves out that late gradients cost steps."""
+    and workers; if there is none, what it saves without any exchange. That late gradients cost steps is left out."""
     rows = []
     for straggler in (*(each for some in grid.STRENGTHS.values() for each in some), grid.PAUSES):
         profile = parse(straggler)
         cells = []
         for count in workers:
-            steps = [[profile.delay(worker, step, 1.0, 1) for worker in range(count)] for step in range(1, STEPS + 1)]
-            enough = [share for share in range(100) if saving(share / 100, np.array(steps)) >= CLAIMED]
-            cells.append(percent(enough[-1] / 100) if enough else "none")
+            steps = range(1, STEPS + 1)
+            delays = np.array([[profile.delay(worker, step, 1.0, 1) for worker in range(count)] for step in steps])
+            enough = [share for share in range(100) if saving(share / 100, delays) >= CLAIMED]
+            cells.append(percent(enough[-1] / 100) if enough else f"none (saves {percent(saving(0.0, delays))})")
         rows.append([names.straggler_name(straggler), *cells])
     return ["straggler", *(f"{count} workers" for count in workers)], rows
 

@@ -133,6 +133,20 @@ def counted(runs: pd.DataFrame) -> str:
     )
 
 
+def scapy(runs: pd.DataFrame) -> str:
+    """What scapy costs: a step's time, and packets that a worker sends and receives in a second of the exchange."""
+    same = runs[(runs["strategy"] == "bsp") & runs["share"].isin(runs.loc[runs["way"] == names.SCAPY, "share"])]
+    ours, its = (same[same["way"] == way] for way in (names.EMBEDDED, names.SCAPY))
+    packets = 2 * (its["contributions_sent"] / its["workers"] / its["steps"]).mean()  # each is answered
+    share, longer = percent(its["share"].mean()), its["step_s"].mean() / ours["step_s"].mean()
+    return (
+        "- **scapy** builds, sends and receives all packets of its workers. It makes a step "
+        f"{longer:.1f} times as long at {share}:\n  {1e3 * its['step_s'].mean():.0f} instead of "
+        f"{1e3 * ours['step_s'].mean():.0f} ms. A worker then sends and receives "
+        f"{packets / its['network_s'].mean():,.0f} packets a second in an exchange."
+    )
+
+
 def parts(runs: pd.DataFrame) -> dict[str, str]:
     """The parts of the page that follow from the runs, by name."""
     quick, full = (runs[(runs["steps"] == grid.QUICK.steps) == which] for which in (True, False))
@@ -143,7 +157,8 @@ def parts(runs: pd.DataFrame) -> dict[str, str]:
         "others": times(others(full)), "needed": needed(),
         "quick": times(by_share(quick)), "quick strategies": strategies(quick),
     }  # fmt: skip
-    return {**{name: page_tables.markdown(*table) for name, table in tables.items()}, "counted": counted(runs)}
+    sentences = {"counted": counted(runs), "scapy": scapy(mine)}
+    return {**{name: page_tables.markdown(*table) for name, table in tables.items()}, **sentences}
 
 
 @command
