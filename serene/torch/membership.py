@@ -116,7 +116,8 @@ class Member:
         self._on_read, self._sent = weakref.WeakMethod(on_read), sent
         self.exchanges = 0
         self._failure: BaseException | None = None  # of joining, or of an exchange
-        self._ending = self.left = self._departing = False
+        self._ending = False
+        self._departure: SwitchWork | None = None  # how this worker leaves
         self._joining: Client | None = None
         self._runner: Runner | None = None
 
@@ -127,29 +128,33 @@ class Member:
     def join(self) -> None:
         """Gets a place and joins. An interrupt leaves the job, or comes when this worker has joined. Raises SereneError
         if it cannot join."""
-        controller, values = self._controller, len(self._sent)
+        # No `try` within this one: on its line an interrupt would not be caught here.
         try:
-            racks = controller.racks()  # fails at once without a controller
-            rack, process = _rack(racks) if racks > 1 else None, secrets.token_hex(8)
-            termination.begin(self, self._leave_at_the_end)
-            for attempts_left in reversed(range(JOIN_ATTEMPTS)):
-                self.job, self.worker, place = find_place(controller, self._wanted, process, rack, self._timeout_s)
-                try:
-                    self._join(controller, place, rack, values, self._timeout_s)
-                    break
-                # The controller that gave the place may have been killed since.
-                except (Refused, NoController) as error:
-                    if not attempts_left:
-                        raise
-                    LOG.info("requests a place again: %s", error)
-            self._read()
-            self._runner = Runner(f"serene-job-{self.job}", self._idle)
+            self._find_and_join()
         except BaseException as error:
             if not self.joined:
                 self._failure = error if isinstance(error, SereneError) else None  # not an interrupt
                 termination.end(self)
                 self._leave_while_joining()
             raise
+
+    def _find_and_join(self) -> None:
+        controller, values = self._controller, len(self._sent)
+        racks = controller.racks()  # fails at once without a controller
+        rack, process = _rack(racks) if racks > 1 else None, secrets.token_hex(8)
+        termination.begin(self, self._leave_at_the_end)
+        for attempts_left in reversed(range(JOIN_ATTEMPTS)):
+            self.job, self.worker, place = find_place(controller, self._wanted, process, rack, self._timeout_s)
+            try:
+                self._join(controller, place, rack, values, self._timeout_s)
+                break
+            # The controller that gave the place may have been killed since.
+            except (Refused, NoController) as error:
+                if not attempts_left:
+                    raise
+                LOG.info("requests a place again: %s", error)
+        self._read()
+        self._runner = Runner(f"serene-job-{self.job}", self._idle)
 
     def _join(self, controller: Controller, place: int, rack: int | None, values: int, timeout_s: float) -> None:
         transport = None
@@ -165,6 +170,11 @@ class Member:
             if self._joining is None and transport is not None:  # else it first leaves
                 transport.close()
             raise
+
+    @property
+    def left(self) -> bool:
+        """Whether this worker has left, or its thread does so."""
+        return self._departure is not None
 
     @property
     def workers(self) -> int:
@@ -197,31 +207,25 @@ class Member:
 
     def leave(self, timeout_s: float) -> bool:
         """Leaves, waits until all others have left, and reads the rest. Returns whether this succeeded within the
-        time."""
-        self.left = True
+        time. After an error or an interrupt, `abandon` must follow."""
         over: list[bool] = []
-        departure = self._submit(lambda: over.append(self._finish(timeout_s)))
-        self._departing = True
-        try:
-            departure.wait()
-        except BaseException:
-            if not departure.is_completed():  # an interrupt: it does not wait for the others
-                self._await_departure()
-                timeout_s = 0.0
-            raise
-        finally:
-            self._stop(timeout_s)
-            termination.end(self)
+        departure = self._departure = self._submit(lambda: over.append(self._finish(timeout_s)))
+        departure.wait()
+        self._stop(timeout_s)
+        termination.end(self)
         return over[0]
 
     def abandon(self) -> None:
-        """Leaves in the middle of the training, also in the middle of an exchange."""
-        if self.left:
-            return
-        self._ending = self.left = True
-        self._submit(self.session.abandon)
-        self._departing = True
-        self._stop(self._patience_s)
+        """Leaves in the middle of the training, also in the middle of an exchange. After an interrupted `leave`, ends
+        what that has begun, without waiting for the others."""
+        if self._departure is None:
+            self._ending = True
+            self._departure = self._submit(self.session.abandon)
+            timeout_s = self._patience_s
+        else:
+            self._await_departure()
+            timeout_s = 0.0
+        self._stop(timeout_s)
         termination.end(self)
 
     def _leave_while_joining(self) -> None:
@@ -240,14 +244,15 @@ class Member:
         if self._runner is None:
             self._leave_while_joining()
             return
-        if not self._departing:
-            self._submit(self.session.abandon)
+        if self._departure is None:
+            self._departure = self._submit(self.session.abandon)
         self._await_departure()
 
     def _await_departure(self) -> None:
-        """Returns when the controller has accepted the LEAVE, or after a while."""
+        """Returns when the controller has accepted the LEAVE, when leaving has failed, or after a while."""
+        assert self._departure is not None
         until = time.monotonic() + self._patience_s
-        while not self.session.client.has_left and time.monotonic() < until:
+        while not (self.session.client.has_left or self._departure.is_completed()) and time.monotonic() < until:
             time.sleep(POLL_S)
 
     @property
@@ -264,9 +269,10 @@ class Member:
         return self._runner.submit(task, [])
 
     def _stop(self, timeout_s: float) -> None:
+        """Ends the thread, which closes the transport; waits for that at most for the timeout."""
         assert self._runner is not None
-        if self._runner.stop(timeout_s):
-            self.close()
+        self._submit(self.close)
+        self._runner.stop(timeout_s)
 
     # -- in the worker's own thread --------------------------------------------------------------------------
 

@@ -215,6 +215,8 @@ class Runner:
     def stop(self, timeout_s: float) -> bool:
         """Ends the thread after the submitted tasks. Returns whether it ended within the time."""
         self._tasks.put(None)
+        if threading.current_thread() is self._thread:  # the garbage collector calls finalizers in any thread
+            return False
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 

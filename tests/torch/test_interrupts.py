@@ -17,15 +17,18 @@ import serene.torch
 from serene.client import Client, Refused
 from serene.errors import SereneError
 from serene.http import CONTROLLER
-from serene.torch import DistributedOptimizer, membership, optimizer, replica, work
+from serene.torch import DistributedOptimizer, membership, optimizer, replica, termination, work
 from serene.torch.membership import Member
+from serene.torch.opening import Controller
 from serene.torch.replica import Named, Replica
 from serene.torch.work import SwitchWork
+from tests.controller.processes import until
 from tests.interrupting import interrupted_at
 from tests.torch.local import Local
 from tests.torch.small import residual_of
 
 FOLDER = str(Path(serene.torch.__file__).parent)  # whose lines count
+LEFT_S = 30.0  # more than a worker takes to leave
 
 
 def parts_of(each: Replica) -> list[Tensor]:
@@ -258,12 +261,27 @@ def test_worker_interrupted_while_it_joins_frees_its_port(
         if not interrupted_at(count, there[-1].optimizer.step, str(membership.__file__)):
             break
         if not there[-1].optimizer._member:
-            assert ports() == before, f"interrupted at line {count}"
+            assert ports() == before and not termination._leave, f"interrupted at line {count}"
         there[-1].optimizer._abandon()
         for job in local.client.jobs():
             local.client.delete_job(job.job)
     there[-1].optimizer.close()
     assert count > 50
+
+
+def test_worker_interrupted_while_it_leaves_has_left() -> None:
+    """At any line: no other worker waits for it, and nothing is left to do at the program's end."""
+    before, controller = ports(), Controller()
+    for count in counts(1):
+        training = Counted(f"leaves {count}")
+        training.optimizer.step()
+        if not interrupted_at(count, training.optimizer.close, str(membership.__file__)):
+            break
+        training.optimizer.close()  # only does something if the first one had not begun
+        until(lambda: not controller.find(training.optimizer.job), f"it has left: interrupted at line {count}", LEFT_S)  # noqa: B023
+        until(lambda: ports() == before, f"its port is free: interrupted at line {count}", LEFT_S)
+        assert not termination._leave, f"interrupted at line {count}"
+    assert count > 10
 
 
 def test_close_sends_an_interrupted_update() -> None:
