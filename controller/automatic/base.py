@@ -13,6 +13,7 @@ from serene.strategy import Strategy
 # Seconds between decisions. A decision reads counters, and has to end before the next begins.
 SHORTEST_PERIOD_S = 0.05
 LONGEST_PERIOD_S = 3600.0
+DECISION_TIMEOUT_S = 5.0  # for users' code to load or to decide
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -45,6 +46,8 @@ SHIPPED: Mapping[str, type[Automatic]] = {
     "waiting": Waiting,
     "evict": Evict,
 }
+NOT_OWN = {*sys.stdlib_module_names, "serene"}  # modules that are not the user's, by their first names
+INSTALLED = {"site-packages", "dist-packages"}  # folders of more such modules
 LONGEST_REASON = 300  # characters of a decision's reason that are kept
 DESCRIBED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)  # they may have docstrings
 AUTOMATIC = "auto:"  # prefix of a text that names an automatic strategy
@@ -108,15 +111,52 @@ def source(name: str) -> str:
 
 
 def source_now(name: str) -> str:
-    """The program of an automatic strategy, named as for ``load``, without its comments and docstrings. Stored results
-    are valid for the same program only. Raises BadAutomatic."""
+    """The program of an automatic strategy, named as for ``load``, without its comments and docstrings. For a user's
+    file, those of the user's modules that it imports follow. Stored results are valid for the same program only. Raises
+    BadAutomatic."""
     if name in SHIPPED:
         return _program(inspect.getsource(sys.modules[SHIPPED[name].__module__]))
     file = name.rpartition(":")[0]
-    try:
-        return _program(trusted_source(file))
-    except (SyntaxError, ValueError, RecursionError) as error:  # ValueError: a null byte
-        raise BadAutomatic(f"{file}: {error}") from None
+    programs, files = list[str](), [file]
+    for each in files:  # which grows
+        try:
+            source = trusted_source(file) if each == file else Path(each).read_bytes()
+            programs.append(_program(source))
+            files += dict.fromkeys(found for found in _imported(source) if found not in files)
+        except (OSError, SyntaxError, ValueError, RecursionError) as error:  # ValueError: a null byte
+            raise BadAutomatic(f"{each}: {error}") from None
+    return "\n".join(programs)
+
+
+def _imported(source: bytes) -> list[str]:
+    """The files of the user's modules that a program imports by a statement with an absolute name."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for name in names:
+            found += _files(name)
+    return found
+
+
+def _files(name: str) -> list[str]:
+    """The files of a module and of the packages that it is in, if they are the user's own."""
+    found, folders = list[str](), None
+    parts = name.split(".")
+    for count in range(1, len(parts) + 1):
+        spec = PathFinder.find_spec(".".join(parts[:count]), folders)
+        if spec is None or parts[0] in NOT_OWN or INSTALLED & {*Path(spec.origin or "").parts}:
+            break
+        if (spec.origin or "").endswith(".py"):
+            found.append(str(spec.origin))
+        folders = spec.submodule_search_locations
+        if folders is None:
+            break
+    return found
 
 
 def _program(source: str | bytes) -> str:

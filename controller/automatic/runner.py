@@ -24,6 +24,7 @@ from serene.controller.automatic import (
     load,
     terms,
 )
+from serene.controller.automatic.base import DECISION_TIMEOUT_S
 from serene.controller.automatic.loading import SHIPPED
 from serene.controller.clock import SYSTEM, Clock
 from serene.controller.events import Events
@@ -39,7 +40,6 @@ LOG = logging.getLogger("serene.controller")
 
 T = TypeVar("T")
 
-DECISION_TIMEOUT_S = 5.0  # for users' code to load or to decide
 LONGEST_TROUBLE = 500  # characters, since every status has them
 MOST_CALLS = 16  # of users' code at once; a call that does not return cannot be ended
 

@@ -15,7 +15,7 @@ def read(path: Path) -> pd.DataFrame:
     """A CSV file of results. Raises SereneError if it is missing or something else."""
     try:
         return pd.read_csv(path)
-    except (OSError, ValueError) as error:
+    except (OSError, EOFError, ValueError) as error:  # EOFError: of a compressed file that is incomplete
         raise SereneError(f"cannot read {path}: {error!r}") from error
 
 
@@ -26,8 +26,11 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def filled(page: Path, parts: Mapping[str, str]) -> str:
-    """The page with these parts, by name. Raises SereneError if the page lacks a part's lines."""
-    text = page.read_text()
+    """The page with these parts, by name. Raises SereneError if it cannot be read, or lacks a part's lines."""
+    try:
+        text = page.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise SereneError(f"cannot read {page}: {error!r}") from error
     for name, part in parts.items():
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
         first, last = text.find(begin), text.find(end)

@@ -57,7 +57,8 @@ class Case:
     @property
     def name(self) -> str:
         """The cell in results' files."""
-        straggler = Path(self.straggler).stem if self.straggler.startswith("trace:") else self.straggler
+        kind, colon, file = self.straggler.partition(":")
+        straggler = f"{kind}:{Path(file).stem}" if kind == "trace" and colon else self.straggler
         switch = f", {self.target} in Mininet" if self.target else ""
         steps = f", {self.steps} steps" if self.steps != STEPS else ""
         return f"{self.model} {self.rate}, share {self.share:.0%}, {straggler}, {self.workers} workers{steps}{switch}"

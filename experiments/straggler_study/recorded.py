@@ -33,7 +33,7 @@ class Recorded:
             rows = pd.read_csv(file, dtype=str, keep_default_na=False).to_dict("records")
             for line, row in enumerate(rows, 2):
                 self._add(line, {str(name): value for name, value in row.items()})
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, EOFError, ValueError, KeyError) as error:
             text = one_line(str(error), LONGEST_ERROR)
             raise SereneError(f"--recorded {file}: not a file that --runs wrote ({text})") from None
 

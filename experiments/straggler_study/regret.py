@@ -29,6 +29,7 @@ from rich.console import Console
 
 from serene.arguments import Parser, whole
 from serene.controller.automatic import AUTOMATIC as PREFIX
+from serene.controller.automatic import SHIPPED
 from serene.errors import SereneError, choices, plural
 from serene.experiments.run.launch import with_sudo
 from serene.experiments.shared import page_tables, studies, terminal
@@ -79,13 +80,14 @@ def _trace(store: Store, cell: Cell) -> Trace:
 
 def automatic_of(text: str, workers: int = 4, steps: int = STEPS) -> dict[str, str]:
     """The strategies beside the fixed ones, as cells name them, by the names that ``--strategies`` has, separated by
-    commas: keys of AUTOMATIC, fixed ones such as ssp:10, or FILE.py:NAME. workers: the fewest of a cell. steps: of a
-    run. Raises BadStrategy or BadAutomatic."""
+    commas: keys of AUTOMATIC, other automatic ones, fixed ones such as ssp:10, or FILE.py:NAME. workers: the fewest of
+    a cell. steps: of a run. Raises BadStrategy or BadAutomatic."""
     found = {}
     # A comma before a number or KEY= is within a name, as in mixed:0,2 and FILE.py:NAME:low=1,high=2.
     for name in re.split(r",(?!\d+(?:[,:]|$)|\w+=)", text) if text else AUTOMATIC:
         known = AUTOMATIC.get(name, "").format(quarter=steps // 4)
-        strategy = known or (f"{PREFIX}{name.removeprefix(PREFIX)}" if ".py:" in name else name)
+        automatic = ".py:" in name or name.partition(":")[0] in SHIPPED
+        strategy = known or (f"{PREFIX}{name.removeprefix(PREFIX)}" if automatic else name)
         check_strategy(strategy, workers)
         found[name] = strategy
     return found
@@ -196,8 +198,11 @@ def run(options: argparse.Namespace, console: Console) -> None:
     if not all(seed.isdecimal() and len(seed) < 10 for seed in given):
         raise SereneError(f"seeds {options.seeds}: expected whole numbers, 0 or more, separated by commas")
     seeds = [int(seed) for seed in given]
-    for output in filter(None, (options.csv, options.runs, options.page)):
-        outputs.check_file(output, outputs.MB)
+    files = [file for file in (options.csv, options.runs, options.page) if file]
+    if len({file.resolve() for file in files}) < len(files):
+        raise SereneError(f"{choices(map(str, files))}: expected a different file for each output")
+    for file in files:
+        outputs.check_file(file, outputs.MB)
     store, parallel = Store(options.out), Parallel(options.parallel)
     if options.mininet and not options.so_far:
         wanted = {case.share: grid.TOGETHER[case.share] for case in chosen}

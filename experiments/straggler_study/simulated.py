@@ -16,8 +16,11 @@ few packets again, not all (``PROBES``).
 from __future__ import annotations
 
 import gc
+import signal
+import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -28,6 +31,7 @@ from serene.client.protocol.protocol import Membership, Protocol
 from serene.client.session.agreement import Agreement
 from serene.client.session.reports import REPORT_EVERY_S
 from serene.controller.automatic import Automatic, BadAutomatic, Decision, Observation, Observer, checked, terms
+from serene.controller.automatic.base import DECISION_TIMEOUT_S
 from serene.controller.switch.silence import Silence, spoken
 from serene.errors import SereneError, choices, one_line
 from serene.experiments.straggler_study.cell import LANES, Cell, automatic, first_strategy
@@ -383,6 +387,25 @@ class Reports:
             }  # fmt: skip
 
 
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raises SereneError in a block that takes longer. Outside of the main thread there is no limit."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        raise SereneError(f"no answer within {seconds:g} s")
+
+    handler, others = signal.signal(signal.SIGALRM, end), signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, *others)
+
+
 class RunningStrategy:
     """An automatic strategy with what is remembered of a job, as `serene.controller.automatic.runner` keeps it. name:
     for errors."""
@@ -415,7 +438,8 @@ class RunningStrategy:
             silent_s = self._silence.seconds(worker, now)
             views.append(self._observer.view(worker, rounds=rounds, is_member=worker not in evicted, silent_s=silent_s))
         try:
-            decided = checked(self.automatic.decide(Observation(now, epoch, since_swap_s, strategy, views)))
+            with limited(DECISION_TIMEOUT_S):
+                decided = checked(self.automatic.decide(Observation(now, epoch, since_swap_s, strategy, views)))
             if decided is None:
                 return strategy, evicted
             if isinstance(decided, Strategy):

@@ -103,6 +103,14 @@ def test_best_fixed_strategy_has_zero_regret(tmp_path: Path, monkeypatch: pytest
     assert runs["asp"]["seed"] == "1" and float(runs["asp"]["share"]) == 0.65
 
 
+def test_each_output_has_its_own_file(tmp_path: Path) -> None:
+    done = called(
+        main, "--csv", tmp_path / "a.csv", "--runs", f"{tmp_path}/../{tmp_path.name}/a.csv", "--out", tmp_path
+    )
+    assert (done.returncode, [*tmp_path.iterdir()]) == (1, [])
+    assert "a.csv: expected a different file for each output" in done.stderr
+
+
 def test_recorded_runs_are_used_only_if_one_of_them_has_the_same_result_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +189,7 @@ def test_strategies_and_cells_of_the_comparison_are_chosen_by_name() -> None:
     assert list(automatic_of(",".join(named)).items()) == list(
         zip(named, ["mixed:0,2:3", bridge, bridge, "bsp", "auto:pacing"], strict=True)
     )
+    assert automatic_of("pacing,evict") == {"pacing": "auto:pacing", "evict": "auto:evict"}
     assert {case.workers for case in chosen_cases("softmax,mlp", ", 8 workers; 16 workers;")} == {8, 16}
 
 

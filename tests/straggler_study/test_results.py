@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pandas as pd
@@ -78,6 +79,10 @@ def test_a_lost_contribution_shows_on_the_page() -> None:
 
 
 def test_another_file_is_no_result(tmp_path: Path) -> None:
-    (tmp_path / "runs.csv").write_text("way,share\n")
-    with pytest.raises(SereneError, match=r"cannot read .*runs\.csv"):
-        read(tmp_path / "runs.csv")
+    incomplete = gzip.compress(b"way,share\n" * 99)[:-9]
+    for name, content in {"runs.csv": b"way,share\n", "a.csv": b"\xff\n", "runs.csv.gz": incomplete}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(SereneError, match=rf"cannot read .*{name}"):
+            read(tmp_path / name)
+    with pytest.raises(SereneError, match=r"cannot read .*a\.csv"):
+        page_tables.filled(tmp_path / "a.csv", {})

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from serene.controller.automatic import BadAutomatic
+from serene.experiments.straggler_study import simulated
 from serene.experiments.straggler_study.cases import Case
 from serene.experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell, Network, RackNetwork
 from serene.experiments.straggler_study.dataplane import DataPlane, Tree
@@ -163,13 +164,18 @@ def test_pacing_picks_strategy_by_value_of_late_gradients(rate: str, expected: s
         ("return Quorum(6)", "a quorum of 6 of 5 workers: expected 1 to 5"),
         ("return Decision(BSP(), frozenset([9]))", "worker 9 cannot be evicted: expected 0, 1, 2, 3 or 4"),
         ("return Decision(BSP(), frozenset(range(5)))", "the last member cannot be evicted"),
+        ("while True: pass", "no answer within 0.2 s"),
+        ("threading.Event().wait()", "no answer within 0.2 s"),
     ],
 )
-def test_strategy_that_a_controller_would_end_has_no_result(tmp_path: Path, decides: str, message: str) -> None:
+def test_strategy_that_a_controller_would_end_has_no_result(
+    tmp_path: Path, decides: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not another strategy's result under its name."""
+    monkeypatch.setattr(simulated, "DECISION_TIMEOUT_S", 0.2)
     file = tmp_path / "mine.py"
     file.write_text(
-        "from serene.controller.automatic import Decision\nfrom serene.strategy import BSP, Quorum\n"
+        "import threading\nfrom serene.controller.automatic import Decision\nfrom serene.strategy import BSP, Quorum\n"
         f"def Mine(seen):\n    {decides}\n"
     )
     with pytest.raises(BadAutomatic) as ended:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serene.controller.automatic import BadAutomatic, source
+from serene.controller.automatic import BadAutomatic, source, source_now
 from serene.experiments.shared import machine
 from serene.experiments.shared.store import Busy, CannotRead
 from serene.experiments.straggler_study import cell as cell_module
@@ -53,6 +53,36 @@ def test_digest_covers_the_program_of_an_automatic_strategy_without_its_comments
     for wrong in ("def Mine(seen:\n", "\0", f"x = {'+'.join('1' * 900)}"):
         with pytest.raises(BadAutomatic, match=r"mine\.py: "):
             digest(wrong)
+
+
+def test_digest_covers_the_users_modules_that_a_strategy_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those that these import, and packages' own programs; not Python's and installed ones, nor ours."""
+    monkeypatch.syspath_prepend(tmp_path)
+    files = {
+        "mine.py": "import numpy.random, json, serene.strategy, missing\nfrom parts import rule\ndef Mine(seen): ...\n",
+        "parts/__init__.py": "",
+        "parts/rule.py": "import bounds\nfrom . import mine\n",
+        "bounds.py": "import parts.rule\nHIGH = 1\n",
+    }
+    (tmp_path / "parts").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+
+    def program() -> str:
+        return source_now(f"{tmp_path}/mine.py:Mine")
+
+    plain = program()
+    assert plain.count("\n") < 20
+    for name, text in list(files.items())[1:]:
+        (tmp_path / name).write_text(text + "LOW = 2\n")
+        assert program() != plain, name
+        (tmp_path / name).write_text(text + "# a comment\n")
+        assert program() == plain
+    (tmp_path / "bounds.py").write_text("HIGH = \n")
+    with pytest.raises(BadAutomatic, match=r"bounds\.py: invalid syntax"):
+        program()
 
 
 @pytest.mark.parametrize("model", ["mlp", "softmax", "nothing"])
