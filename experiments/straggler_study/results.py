@@ -81,33 +81,37 @@ def _time(runs: pd.DataFrame) -> str:
     return f"{runs['target_s'].mean():.1f} ({percent(runs['measured_share'].mean())})"
 
 
-def against(runs: pd.DataFrame) -> Table:
-    """The change of the time to the target under BSP, from each baseline to each switch."""
+def against(runs: Mapping[str, pd.DataFrame]) -> Table:
+    """The change of the time to the target under BSP, from each baseline to each switch. runs: as for `times`."""
     return _changes(runs, [((way, "bsp"), (other, "bsp"), f"{other}, {SWITCHES[way]}")
                            for way in SWITCHES for other in BASELINES], "against")  # fmt: skip
 
 
-def strategies(runs: pd.DataFrame) -> Table:
-    """The change of the time to the target, from BSP to each other strategy, on each switch."""
+def strategies(runs: Mapping[str, pd.DataFrame]) -> Table:
+    """The change of the time to the target, from BSP to each other strategy, on each switch. runs: as for `times`."""
     return _changes(runs, [((way, strategy), (way, "bsp"), f"{look(strategy).name}, {SWITCHES[way]}")
                            for way in SWITCHES for strategy in FASTER], "strategy")  # fmt: skip
 
 
-def _changes(runs: pd.DataFrame, pairs: list[tuple[tuple[str, str], tuple[str, str], str]], title: str) -> Table:
-    took = {key: mine.set_index("seed")["target_s"] for key, mine in runs.groupby(["way", "strategy", "share"])}
+def _changes(
+    runs: Mapping[str, pd.DataFrame], pairs: list[tuple[tuple[str, str], tuple[str, str], str]], title: str
+) -> Table:
+    took = [{key: mine.set_index("seed")["target_s"] for key, mine in each.groupby(["way", "strategy"])}
+            for each in runs.values()]  # fmt: skip
     rows = []
     for one, other, shown in pairs:
-        cells = [_change(took.get((*one, share)), took.get((*other, share))) for share in grid.SHARES]
+        cells = [_change(each.get(one), each.get(other)) for each in took]
         if any(cells):
             rows.append([shown, *cells])
-    return [title, *map(percent, grid.SHARES)], rows
+    return [title, *runs], rows
 
 
 def _change(one: pd.Series | None, other: pd.Series | None) -> str:
     if one is None or other is None:
         return ""
-    if missed := int(other.isna().sum()):
-        return f"missed by {missed} of {len(other)} seeds"
+    for each in (one, other):
+        if missed := int(each.isna().sum()):
+            return f"missed by {missed} of {len(each)} seeds"
     return Spread.of((one / other - 1).tolist()).percent()
 
 
@@ -152,10 +156,11 @@ def parts(runs: pd.DataFrame) -> dict[str, str]:
     quick, full = (runs[(runs["steps"] == grid.QUICK.steps) == which] for which in (True, False))
     quick = quick[quick["straggler"] == grid.SLOW]
     mine = whole_seeds(full[(full[["model", "straggler", "workers"]] == [*SLOW]).all(axis=1)])
+    shares, beside, of_quick = by_share(mine), others(full), by_share(quick)
     tables = {
-        "times": times(by_share(mine)), "against": against(mine), "strategies": strategies(mine),
-        "others": times(others(full)), "needed": needed(),
-        "quick": times(by_share(quick)), "quick strategies": strategies(quick),
+        "times": times(shares), "against": against(shares), "strategies": strategies(shares),
+        "others": times(beside), "others' strategies": strategies(beside), "needed": needed(),
+        "quick": times(of_quick), "quick strategies": strategies(of_quick),
     }  # fmt: skip
     sentences = {"counted": counted(runs), "scapy": scapy(mine)}
     return {**{name: page_tables.markdown(*table) for name, table in tables.items()}, **sentences}
