@@ -3,6 +3,7 @@ window and retransmission timeout: bounds, AIMD, RFC 6298."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +23,7 @@ from serene.client.protocol.window import (
 )
 from serene.client.session.restoration import ALL, Remains, Restored, Vote, outcome
 from serene.wire import UNBOUNDED, Op, ReadMode, control_payload, headers_of, push_payloads
+from tests.commands import output
 
 LANES, SESSION = 4, 7
 
@@ -100,6 +102,16 @@ def test_gap_in_the_answers_triggers_a_retransmission() -> None:
         protocol.receive(answer(slot), 0.01)
     assert headers_of(protocol.packets(0.01))["slot"].tolist() == [0]
     assert protocol.window.size < 32
+
+
+def test_first_retransmission_imports_nothing() -> None:
+    """It comes in the middle of a step. Some of NumPy's functions import numpy.ma when they are first called, which
+    takes up to 0.2 s where PyTorch has been imported."""
+    asked = (
+        "import sys; from tests.client import test_protocol; before = {*sys.modules}; "
+        "test_protocol.test_gap_in_the_answers_triggers_a_retransmission(); print({*sys.modules} - before)"
+    )
+    assert output(sys.executable, "-c", asked) == "set()\n"
 
 
 def test_answers_to_retransmissions_are_not_measured() -> None:

@@ -262,11 +262,10 @@ class Protocol:
         flying = np.flatnonzero(self.exchange.state == IN_FLIGHT)
         if not flying.size:
             return flying
-        rows = flying[self.exchange.due[flying]]
-        overtaken = flying[self.exchange.order[flying] + REORDERING < self.exchange.latest_answered]
-        if overtaken.size:
+        overtaken = self.exchange.order[flying] + REORDERING < self.exchange.latest_answered
+        if overtaken.any():
             self.window.lost(now, self.round_trip.timeout)
-            rows = np.union1d(rows, overtaken)
+        rows = flying[self.exchange.due[flying] | overtaken]
         self.exchange.in_network[rows] = True
         if not rows.size and now >= self._deadline(flying):
             rows = flying[np.argsort(self.exchange.order[flying])[:PROBES]]
