@@ -91,7 +91,7 @@ def start(
         raise SereneError(f"only our own modules are forked, not {command[0]}")
 
     def child() -> int:
-        # A worker's first collection would search everything that it has copied, and so copy those pages: 0.2 s.
+        # Else a worker's first collection would search everything that it has from its parent, and so copy those pages.
         gc.freeze()
         _take_streams(output.fileno())
         os.setsid()  # a terminal's Ctrl-C is to reach the run alone, which then stops its workers

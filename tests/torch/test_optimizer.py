@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
 import io
 import signal
 import threading
@@ -20,9 +19,7 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 from serene.client import Refused
 from serene.errors import SereneError
 from serene.http import CONTROLLER
-from serene.torch import DistributedOptimizer, termination
-from serene.torch.opening import Controller
-from serene.torch.work import Runner
+from serene.torch import DistributedOptimizer
 from tests.controller.processes import until
 from tests.ports import some_port
 from tests.torch.local import Local
@@ -351,52 +348,6 @@ def test_close_after_an_error_in_the_with_block_returns_false() -> None:
         train(model, optimizer, range(1))
         raise RuntimeError("fails")
     assert not optimizer.close()
-
-
-def test_optimizer_dropped_without_close_leaves_the_job(caplog: pytest.LogCaptureFixture) -> None:
-    """A function may return only its model: the process lives on, and the others must not wait for it."""
-    model = network()
-    optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="forgotten", workers=1)
-    train(model, optimizer, range(2))
-    controller = Controller()
-    assert controller.find("forgotten") is not None
-    del optimizer
-    gc.collect()
-    until(lambda: controller.find("forgotten") is None, "the worker has left")
-    assert "job 'forgotten' was left without close(): this worker's unsent updates are lost" in caplog.text
-
-
-@pytest.mark.parametrize("own", [False, True], ids=["here", "in its own thread"])
-def test_optimizer_that_a_parameters_hook_refers_to_leaves_when_dropped(own: bool) -> None:
-    """Nothing that waits for the optimizer's end may keep parameters. The collector runs in any thread."""
-    units = list[float]()
-
-    def train_and_drop() -> Runner:
-        model = network()
-        optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="hooked", workers=1)
-        for parameter in model.parameters():
-            parameter.register_hook(lambda _: units.append(optimizer.unit))  # type: ignore[no-untyped-call]
-        train(model, optimizer, range(2))
-        assert optimizer._member is not None and optimizer._member._runner is not None
-        return optimizer._member._runner
-
-    def collect() -> None:
-        gc.collect()
-
-    gc.disable()
-    try:
-        runner = train_and_drop()
-        assert units
-        controller = Controller()
-        assert controller.find("hooked") is not None
-        if own:
-            runner.submit(collect, []).wait()
-        else:
-            collect()
-    finally:
-        gc.enable()
-    until(lambda: controller.find("hooked") is None, "the worker has left")
-    assert not termination._leave
 
 
 # -- what is refused -----------------------------------------------------------------------------------------

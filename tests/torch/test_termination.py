@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -17,6 +18,8 @@ from torch.optim import SGD
 
 from serene.http import CONTROLLER
 from serene.torch import DistributedOptimizer, termination
+from serene.torch.opening import Controller
+from serene.torch.work import Runner
 from tests.controller.processes import states, until
 from tests.torch.local import Local, outputs
 from tests.torch.sharers import Plant
@@ -227,3 +230,55 @@ class TestHandlers:
             train(model, optimizer, range(1))
             mask = Path("/proc/self/status").read_text()
             assert re.search(r"SigBlk:\s+0+$", mask, re.M), "no signal is blocked"
+
+
+class TestDropped:
+    """An optimizer that nothing refers to any more."""
+
+    @pytest.fixture(autouse=True)
+    def program(self, local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(CONTROLLER, local.client.url)
+
+    def test_optimizer_dropped_without_close_leaves_the_job(self, caplog: pytest.LogCaptureFixture) -> None:
+        """A function may return only its model: the process lives on, and the others must not wait for it."""
+        model = network()
+        optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="forgotten", workers=1)
+        train(model, optimizer, range(2))
+        controller = Controller()
+        assert controller.find("forgotten") is not None
+        del optimizer
+        gc.collect()
+        until(lambda: controller.find("forgotten") is None, "the worker has left")
+        assert "job 'forgotten' was left without close(): this worker's unsent updates are lost" in caplog.text
+
+    @pytest.mark.parametrize("own", [False, True], ids=["here", "in its own thread"])
+    def test_optimizer_that_a_parameters_hook_refers_to_leaves_when_dropped(self, own: bool) -> None:
+        """Nothing that waits for the optimizer's end may keep parameters. The collector runs in any thread."""
+        units = list[float]()
+
+        def train_and_drop() -> Runner:
+            model = network()
+            optimizer = DistributedOptimizer(SGD(model.parameters(), lr=0.1), job="hooked", workers=1)
+            for parameter in model.parameters():
+                parameter.register_hook(lambda _: units.append(optimizer.unit))  # type: ignore[no-untyped-call]
+            train(model, optimizer, range(2))
+            assert optimizer._member is not None and optimizer._member._runner is not None
+            return optimizer._member._runner
+
+        def collect() -> None:
+            gc.collect()
+
+        gc.disable()
+        try:
+            runner = train_and_drop()
+            assert units
+            controller = Controller()
+            assert controller.find("hooked") is not None
+            if own:
+                runner.submit(collect, []).wait()
+            else:
+                collect()
+        finally:
+            gc.enable()
+        until(lambda: controller.find("hooked") is None, "the worker has left")
+        assert not termination._leave
