@@ -16,11 +16,8 @@ few packets again, not all (``PROBES``).
 from __future__ import annotations
 
 import gc
-import signal
-import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -40,7 +37,7 @@ from serene.experiments.straggler_study.learners import Learner, learner
 from serene.experiments.straggler_study.measures import SMOOTHING
 from serene.experiments.straggler_study.trace import STEP, Swap, Trace
 from serene.fixedpoint import FixedPoint
-from serene.process.interrupts import Interrupted
+from serene.process.interrupts import Interrupted, time_limit
 from serene.program import Program
 from serene.racks import Racks
 from serene.report import Report
@@ -387,25 +384,6 @@ class Reports:
             }  # fmt: skip
 
 
-@contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Raises SereneError in a block that takes longer. Outside of the main thread there is no limit."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(*_: object) -> None:
-        raise SereneError(f"no answer within {seconds:g} s")
-
-    handler, others = signal.signal(signal.SIGALRM, end), signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
-        signal.setitimer(signal.ITIMER_REAL, *others)
-
-
 class RunningStrategy:
     """An automatic strategy with what is remembered of a job, as `serene.controller.automatic.runner` keeps it. name:
     for errors."""
@@ -438,7 +416,7 @@ class RunningStrategy:
             silent_s = self._silence.seconds(worker, now)
             views.append(self._observer.view(worker, rounds=rounds, is_member=worker not in evicted, silent_s=silent_s))
         try:
-            with limited(DECISION_TIMEOUT_S):
+            with time_limit(DECISION_TIMEOUT_S):
                 decided = checked(self.automatic.decide(Observation(now, epoch, since_swap_s, strategy, views)))
             if decided is None:
                 return strategy, evicted
