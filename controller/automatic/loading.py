@@ -7,9 +7,11 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.machinery import PathFinder
+from importlib.util import resolve_name
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -117,43 +119,45 @@ def source_now(name: str) -> str:
     if name in SHIPPED:
         return _program(inspect.getsource(sys.modules[SHIPPED[name].__module__]))
     file = name.rpartition(":")[0]
-    programs, files = list[str](), [file]
-    for each in files:  # which grows
+    programs, modules = list[str](), [(file, "")]
+    for each, package in modules:  # which grow
         try:
             source = trusted_source(file) if each == file else Path(each).read_bytes()
             programs.append(_program(source))
-            files += dict.fromkeys(found for found in _imported(source) if found not in files)
+            modules += dict.fromkeys(found for found in _imported(source, package) if found not in modules)
         except (OSError, SyntaxError, ValueError, RecursionError) as error:  # ValueError: a null byte
             raise BadAutomatic(f"{each}: {error}") from None
     return "\n".join(programs)
 
 
-def _imported(source: bytes) -> list[str]:
-    """The files of the user's modules that a program imports by a statement with an absolute name."""
+def _imported(source: bytes, package: str) -> list[tuple[str, str]]:
+    """The files of the user's modules that a program imports by statements, each with the package of its relative
+    names. package: the program's."""
     found = []
     for node in ast.walk(ast.parse(source)):
+        names = list[str]()
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        else:
-            continue
+        elif isinstance(node, ast.ImportFrom):
+            with suppress(ImportError):  # a relative name that leaves the package
+                module = resolve_name("." * node.level + (node.module or ""), package)
+                names = [module, *(f"{module}.{alias.name}" for alias in node.names)]
         for name in names:
             found += _files(name)
     return found
 
 
-def _files(name: str) -> list[str]:
-    """The files of a module and of the packages that it is in, if they are the user's own."""
-    found, folders = list[str](), None
+def _files(name: str) -> list[tuple[str, str]]:
+    """The files of a module and of the packages that it is in, if they are the user's own, as `_imported`."""
+    found, folders = list[tuple[str, str]](), None
     parts = name.split(".")
-    for count in range(1, len(parts) + 1):
-        spec = PathFinder.find_spec(".".join(parts[:count]), folders)
+    for count, part in enumerate(parts, 1):
+        spec = PathFinder.find_spec(part, folders)  # not by its whole name: its package may not be imported yet
         if spec is None or parts[0] in NOT_OWN or INSTALLED & {*Path(spec.origin or "").parts}:
             break
-        if (spec.origin or "").endswith(".py"):
-            found.append(str(spec.origin))
         folders = spec.submodule_search_locations
+        if (spec.origin or "").endswith(".py"):
+            found.append((str(spec.origin), ".".join(parts[: count if folders is not None else count - 1])))
         if folders is None:
             break
     return found

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -154,20 +154,32 @@ def end_quietly() -> None:
         signal.signal(signal.SIGINT, lambda *_: os._exit(STATUS))
 
 
+class _TooLong(BaseException):
+    """Not an Exception: foreign code may catch every Exception."""
+
+
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raises TimeoutError in a block of foreign code that takes longer. Only the main thread has a limit."""
+    """Interrupts a block of foreign code that takes longer. Raises TimeoutError after it, also if the code has caught
+    the interrupt. Only the main thread has a limit."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
+    late = False
+
     def end(*_: object) -> None:
-        raise TimeoutError(f"no answer within {seconds:g} s")
+        nonlocal late
+        late = True
+        raise _TooLong
 
     handler, others = signal.signal(signal.SIGALRM, end), signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
-        signal.setitimer(signal.ITIMER_REAL, *others)
+    with suppress(_TooLong):
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, handler)
+            signal.setitimer(signal.ITIMER_REAL, *others)
+    if late:
+        raise TimeoutError(f"no answer within {seconds:g} s")

@@ -166,6 +166,8 @@ def test_pacing_picks_strategy_by_value_of_late_gradients(rate: str, expected: s
         ("return Decision(BSP(), frozenset(range(5)))", "the last member cannot be evicted"),
         ("while True: pass", "no answer within 0.2 s"),
         ("threading.Event().wait()", "no answer within 0.2 s"),
+        ("try: threading.Event().wait()\n    except Exception: raise ValueError", "no answer within 0.2 s"),
+        ("try: threading.Event().wait()\n    except BaseException: return", "no answer within 0.2 s"),
     ],
 )
 def test_strategy_that_a_controller_would_end_has_no_result(

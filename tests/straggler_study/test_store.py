@@ -61,13 +61,18 @@ def test_digest_covers_the_users_modules_that_a_strategy_imports(
     """Also those that these import, and packages' own programs; not Python's and installed ones, nor ours."""
     monkeypatch.syspath_prepend(tmp_path)
     files = {
-        "mine.py": "import numpy.random, json, serene.strategy, missing\nfrom parts import rule\ndef Mine(seen): ...\n",
-        "parts/__init__.py": "",
-        "parts/rule.py": "import bounds\nfrom . import mine\n",
+        "mine.py": "import numpy.random, json, serene.strategy, missing\nfrom parts import rule\n"
+        "def Mine(seen):\n    import plain.folder.late\n",
+        "parts/__init__.py": "from . import mine\n",
+        "parts/rule.py": "import bounds\nfrom .inner.low import LOW\n",
+        "parts/inner/__init__.py": "",
+        "parts/inner/low.py": "from ..high import HIGH\nfrom ... import bounds\n",
+        "parts/high.py": "HIGH = 1\n",
+        "plain/folder/late.py": "",
         "bounds.py": "import parts.rule\nHIGH = 1\n",
     }
-    (tmp_path / "parts").mkdir()
     for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
 
     def program() -> str:
