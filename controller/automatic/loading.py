@@ -6,10 +6,10 @@ import ast
 import inspect
 import sys
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -148,8 +148,8 @@ def _files(name: str) -> list[str]:
     found, folders = list[str](), None
     parts = name.split(".")
     for count in range(1, len(parts) + 1):
-        spec = PathFinder.find_spec(".".join(parts[:count]), folders)
-        if spec is None or parts[0] in NOT_OWN or INSTALLED & {*Path(spec.origin or "").parts}:
+        spec = None if parts[0] in NOT_OWN else _spec(".".join(parts[:count]), folders)
+        if spec is None or INSTALLED & {*Path(spec.origin or "").parts}:
             break
         if (spec.origin or "").endswith(".py"):
             found.append(str(spec.origin))
@@ -157,6 +157,11 @@ def _files(name: str) -> list[str]:
         if folders is None:
             break
     return found
+
+
+def _spec(name: str, folders: Sequence[str] | None) -> ModuleSpec | None:
+    """Where an import finds a module. Modules that pip installed as editable may have a finder of their own."""
+    return next((spec for finder in sys.meta_path if (spec := finder.find_spec(name, folders)) is not None), None)
 
 
 def _program(source: str | bytes) -> str:
