@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
+import traceback
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -48,6 +49,7 @@ SHIPPED: Mapping[str, type[Automatic]] = {
 }
 NOT_OWN = {*sys.stdlib_module_names, "serene"}  # modules that are not the user's, by their first names
 INSTALLED = {"site-packages", "dist-packages"}  # folders of more such modules
+LONGEST_TROUBLE = 500  # characters of an error's text, since every status has them
 LONGEST_REASON = 300  # characters of a decision's reason that are kept
 DESCRIBED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)  # they may have docstrings
 AUTOMATIC = "auto:"  # prefix of a text that names an automatic strategy
@@ -244,6 +246,21 @@ def checked(answer: object) -> Strategy | Decision | None:
         raise SereneError(f"decide() returned a Decision with reason {_shown(answer.reason)}: expected a text")
     wanted = None if answer.evicted is None else frozenset(evicted)
     return Decision(strategy_from_dict(to_dict(strategy)), wanted, one_line(answer.reason, LONGEST_REASON))
+
+
+def in_words(error: BaseException, name: str = "") -> str:
+    """An error's text, and the line of the strategy's file, FILE.py:NAME, that raised it. Even making the text may
+    fail, since a user's exception may have its own __repr__."""
+    ours = isinstance(error, SereneError)
+    try:
+        text = one_line(str(error) if ours else repr(error), LONGEST_TROUBLE)
+    except Exception:
+        text = type(error).__name__
+    if ours:
+        return text
+    file = name.rpartition(":")[0]
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f"{text} in line {lines[-1]}" if lines else text
 
 
 def _shown(value: object) -> str:
