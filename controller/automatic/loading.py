@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
+import traceback
 import typing
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import resolve_name
 from pathlib import Path
 from types import ModuleType
@@ -50,6 +51,7 @@ SHIPPED: Mapping[str, type[Automatic]] = {
 }
 NOT_OWN = {*sys.stdlib_module_names, "serene"}  # modules that are not the user's, by their first names
 INSTALLED = {"site-packages", "dist-packages"}  # folders of more such modules
+LONGEST_TROUBLE = 500  # characters of an error's text, since every status has them
 LONGEST_REASON = 300  # characters of a decision's reason that are kept
 DESCRIBED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)  # they may have docstrings
 AUTOMATIC = "auto:"  # prefix of a text that names an automatic strategy
@@ -151,9 +153,12 @@ def _files(name: str) -> list[tuple[str, str]]:
     """The files of a module and of the packages that it is in, if they are the user's own, as `_imported`."""
     found, folders = list[tuple[str, str]](), None
     parts = name.split(".")
+    if parts[0] in NOT_OWN:
+        return []
     for count, part in enumerate(parts, 1):
-        spec = PathFinder.find_spec(part, folders)  # not by its whole name: its package may not be imported yet
-        if spec is None or parts[0] in NOT_OWN or INSTALLED & {*Path(spec.origin or "").parts}:
+        # Not a package's part by its whole name: the package may not be imported yet.
+        spec = _first(part) if folders is None else PathFinder.find_spec(part, folders)
+        if spec is None or INSTALLED & {*Path(spec.origin or "").parts}:
             break
         folders = spec.submodule_search_locations
         if (spec.origin or "").endswith(".py"):
@@ -161,6 +166,12 @@ def _files(name: str) -> list[tuple[str, str]]:
         if folders is None:
             break
     return found
+
+
+def _first(name: str) -> ModuleSpec | None:
+    """Where an import finds the first part of a user's module. Modules that pip installed as editable may have a finder
+    of their own."""
+    return next((spec for finder in sys.meta_path if (spec := finder.find_spec(name, None)) is not None), None)
 
 
 def _program(source: str | bytes) -> str:
@@ -243,6 +254,21 @@ def checked(answer: object) -> Strategy | Decision | None:
         raise SereneError(f"decide() returned a Decision with reason {_shown(answer.reason)}: expected a text")
     wanted = None if answer.evicted is None else frozenset(evicted)
     return Decision(strategy_from_dict(to_dict(strategy)), wanted, one_line(answer.reason, LONGEST_REASON))
+
+
+def in_words(error: BaseException, name: str = "") -> str:
+    """An error's text, and the line of the strategy's file, FILE.py:NAME, that raised it. Even making the text may
+    fail, since a user's exception may have its own __repr__."""
+    ours = isinstance(error, SereneError)
+    try:
+        text = one_line(str(error) if ours else repr(error), LONGEST_TROUBLE)
+    except Exception:
+        text = type(error).__name__
+    if ours:
+        return text
+    file = name.rpartition(":")[0]
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f"{text} in line {lines[-1]}" if lines else text
 
 
 def _shown(value: object) -> str:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import threading
-import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,11 +20,12 @@ from serene.controller.automatic import (
     Sight,
     Terms,
     checked,
+    in_words,
     load,
     terms,
 )
 from serene.controller.automatic.base import DECISION_TIMEOUT_S
-from serene.controller.automatic.loading import SHIPPED
+from serene.controller.automatic.loading import LONGEST_TROUBLE, SHIPPED
 from serene.controller.clock import SYSTEM, Clock
 from serene.controller.events import Events
 from serene.controller.jobs.job import Job, JobEpoch, JobState
@@ -33,14 +33,13 @@ from serene.controller.jobs.jobs import Jobs
 from serene.controller.status.model import AutomaticStatus, of, workers
 from serene.controller.switch.connection import SwitchError
 from serene.controller.switch.telemetry import Telemetry
-from serene.errors import SereneError, one_line
+from serene.errors import one_line
 from serene.strategy import Strategy
 
 LOG = logging.getLogger("serene.controller")
 
 T = TypeVar("T")
 
-LONGEST_TROUBLE = 500  # characters, since every status has them
 MOST_CALLS = 16  # of users' code at once; a call that does not return cannot be ended
 
 
@@ -77,7 +76,7 @@ class UserCode:
                 if isinstance(error, Exception) and not isinstance(error, StopIteration):
                     outcome = None, error
                 else:
-                    outcome = None, RuntimeError(_in_words(error)).with_traceback(error.__traceback__)
+                    outcome = None, RuntimeError(in_words(error)).with_traceback(error.__traceback__)
             with contextlib.suppress(RuntimeError):  # the controller has stopped meanwhile
                 loop.call_soon_threadsafe(settle, *outcome)
 
@@ -197,7 +196,7 @@ class AutomaticRunner:
             except SwitchError as error:
                 LOG.warning("%s: %s", running.name, error)
             except Exception as error:  # the user's code may raise anything; the job keeps its strategy
-                self._fail(job_id, running, _in_words(error, running.name))
+                self._fail(job_id, running, in_words(error, running.name))
                 return
 
     def _observe(self, job: Job, observer: Observer) -> Observation:
@@ -236,18 +235,3 @@ class AutomaticRunner:
 
 def _decided(automatic: Automatic, seen: Observation) -> Strategy | Decision | None:
     return checked(automatic.decide(seen))
-
-
-def _in_words(error: BaseException, name: str = "") -> str:
-    """An error's text, and the line of the strategy's file, FILE.py:NAME, that raised it. Even making the text may
-    fail, since a user's exception may have its own __repr__."""
-    ours = isinstance(error, SereneError)
-    try:
-        text = one_line(str(error) if ours else repr(error), LONGEST_TROUBLE)
-    except Exception:
-        text = type(error).__name__
-    if ours:
-        return text
-    file = name.rpartition(":")[0]
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return f"{text} in line {lines[-1]}" if lines else text

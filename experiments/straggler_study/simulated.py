@@ -27,7 +27,17 @@ import simpy
 from serene.client.protocol.protocol import Membership, Protocol
 from serene.client.session.agreement import Agreement
 from serene.client.session.reports import REPORT_EVERY_S
-from serene.controller.automatic import Automatic, BadAutomatic, Decision, Observation, Observer, checked, terms
+from serene.controller.automatic import (
+    Automatic,
+    BadAutomatic,
+    Decision,
+    Observation,
+    Observer,
+    automatic_parts,
+    checked,
+    in_words,
+    terms,
+)
 from serene.controller.automatic.base import DECISION_TIMEOUT_S
 from serene.controller.switch.silence import Silence, spoken
 from serene.errors import SereneError, choices, one_line
@@ -433,6 +443,6 @@ class RunningStrategy:
         except Interrupted:
             raise
         except BaseException as error:  # of the user's code
-            text = str(error) if isinstance(error, SereneError) else f"{type(error).__name__}: {error}"
+            text = in_words(error, automatic_parts(self._name)[0])
             raise BadAutomatic(one_line(f"{self._name}: {text}", LONGEST_ERROR)) from None
         return decided.strategy, evicted

@@ -15,10 +15,11 @@ from serene.controller.automatic import (
     BadAutomatic,
     Decision,
     checked,
+    in_words,
     load,
 )
 from serene.controller.automatic.loading import LONGEST_REASON
-from serene.controller.automatic.runner import UserCode, _in_words
+from serene.controller.automatic.runner import UserCode
 from serene.controller.automatic.trust import LARGEST
 from serene.errors import SereneError
 from serene.strategy import BSP, SSP
@@ -139,7 +140,7 @@ def test_texts_of_users_code_are_short_lines_that_a_terminal_can_show() -> None:
     assert isinstance(decided, Decision)
     assert decided.reason.startswith(r"ill \ud800\x1b[31m\nline xxx") and len(decided.reason) <= LONGEST_REASON
     for error in (SereneError("ill \ud800\n" + "x" * 10**6), ValueError("ill \ud800\n" + "x" * 10**6)):
-        text = _in_words(error)
+        text = in_words(error)
         assert text.isprintable() and r"ill \ud800\n" in text and text.endswith("xxx...") and len(text) <= 500
 
 
@@ -150,7 +151,7 @@ class Rude(SereneError):
 
 def test_error_of_users_code_without_a_text_has_its_name() -> None:
     """Otherwise the strategy would end without a status and an event."""
-    assert _in_words(Rude()) == "Rude"
+    assert in_words(Rude()) == "Rude"
 
 
 # -- whose files ---------------------------------------------------------------------------------------------

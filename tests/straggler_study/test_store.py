@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import resource
 import struct
+import sys
 import zipfile
 from dataclasses import asdict, fields, replace
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
 from pathlib import Path
 
 import numpy as np
@@ -58,8 +62,16 @@ def test_digest_covers_the_program_of_an_automatic_strategy_without_its_comments
 def test_digest_covers_the_users_modules_that_a_strategy_imports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also those that these import, and packages' own programs; not Python's and installed ones, nor ours."""
+    """Also those that these import, packages' own programs, and editable installations, whose folder is not on the
+    path; not Python's and installed modules, nor ours."""
     monkeypatch.syspath_prepend(tmp_path)
+    bounds = tmp_path / "editable" / "bounds.py"
+
+    class Finder(MetaPathFinder):
+        def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
+            return spec_from_file_location(name, bounds) if name == "bounds" else None
+
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder()])
     files = {
         "mine.py": "import numpy.random, json, serene.strategy, missing\nfrom parts import rule\n"
         "def Mine(seen):\n    import plain.folder.late\n",
@@ -69,7 +81,7 @@ def test_digest_covers_the_users_modules_that_a_strategy_imports(
         "parts/inner/low.py": "from ..high import HIGH\nfrom ... import bounds\n",
         "parts/high.py": "HIGH = 1\n",
         "plain/folder/late.py": "",
-        "bounds.py": "import parts.rule\nHIGH = 1\n",
+        "editable/bounds.py": "import parts.rule\nHIGH = 1\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +97,7 @@ def test_digest_covers_the_users_modules_that_a_strategy_imports(
         assert program() != plain, name
         (tmp_path / name).write_text(text + "# a comment\n")
         assert program() == plain
-    (tmp_path / "bounds.py").write_text("HIGH = \n")
+    bounds.write_text("HIGH = \n")
     with pytest.raises(BadAutomatic, match=r"bounds\.py: invalid syntax"):
         program()
 
