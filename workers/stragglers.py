@@ -153,24 +153,28 @@ class Recorded(Straggler):
 @lru_cache(maxsize=8)
 def _recorded(path: Path) -> Mapping[int, list[tuple[int, float]]]:
     """Iterations, ascending, and their factors, by worker. Raises BadStraggler."""
-    found: dict[int, list[tuple[int, float]]] = {}
-    expected = f"expected a CSV file with the columns worker, iteration (from 1) and factor (1 to {MOST})"
+    found: dict[int, dict[int, float]] = {}
+    expected = (
+        f"expected a CSV file with the columns worker, iteration (from 1) and factor (1 to {MOST}), "
+        "each iteration of a worker once"
+    )
     try:
-        with path.open(newline="") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:  # spreadsheets begin a file with a byte order mark
             for row in csv.DictReader(file):
                 worker, iteration, factor = int(row["worker"]), int(row["iteration"]), float(row["factor"])
-                if worker < 0 or iteration < 1 or not 1 <= factor <= MOST:
+                rows = found.setdefault(worker, {})
+                if worker < 0 or iteration < 1 or iteration in rows or not 1 <= factor <= MOST:
                     raise BadStraggler(
                         f"trace:{path}: worker {worker}, iteration {iteration}, factor {factor}; {expected}"
                     )
-                found.setdefault(worker, []).append((iteration, factor))
+                rows[iteration] = factor
     except OSError as error:
         raise BadStraggler(f"trace:{path}: {error.strerror}; {expected}") from None
     except (KeyError, TypeError, ValueError, csv.Error):
         raise BadStraggler(f"trace:{path}: {expected}") from None
     if not found:
         raise BadStraggler(f"trace:{path}: no rows; {expected}")
-    return {worker: sorted(rows) for worker, rows in found.items()}
+    return {worker: sorted(rows.items()) for worker, rows in found.items()}
 
 
 PROFILES: Mapping[str, type[Straggler]] = {

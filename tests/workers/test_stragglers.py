@@ -96,20 +96,24 @@ def test_straggler_text_parses_to_its_profile(text: str, profile: Straggler) -> 
     assert parse(text) == profile
 
 
-def recorded(file: Path, text: str) -> str:
-    file.write_text("worker,iteration,factor\n" + text)
+def recorded(file: Path, text: str, encoding: str = "utf-8") -> str:
+    file.write_text("worker,iteration,factor\n" + text, encoding)
     return f"trace:{file}"
 
 
-def test_recorded_factor_holds_until_the_workers_next_one(tmp_path: Path) -> None:
-    profile = parse(recorded(tmp_path / "delays.csv", "1,30,1\n1,10,3\n0,1,1.5\n"))
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_recorded_factor_holds_until_the_workers_next_one(tmp_path: Path, encoding: str) -> None:
+    profile = parse(recorded(tmp_path / "delays.csv", "1,30,1\n1,10,3\n0,1,1.5\n", encoding))
     assert [delays(profile, 1, count=40)[at - 1] for at in (9, 10, 29, 30)] == [0, 2 * MEAN_S, 2 * MEAN_S, 0]
     assert set(delays(profile, 0, count=40)) == {0.5 * MEAN_S}
     with pytest.raises(BadStraggler, match=r"trace names worker 1; there are workers 0 to 0"):
         check_workers(profile, 1)
 
 
-@pytest.mark.parametrize("text", ["", "0,1\n", "0,1,often\n", "0,0,2\n", "-1,1,2\n", "0,1,0.5\n", "0,1,nan\n", "\0"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "0,1\n", "0,1,often\n", "0,0,2\n", "-1,1,2\n", "0,1,0.5\n", "0,1,nan\n", "0,1,2\n0,1,3\n", "\0"],
+)
 def test_bad_recording_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(BadStraggler, match=r"delays\.csv.*expected a CSV file with the columns worker, iteration"):
         parse(recorded(tmp_path / "delays.csv", text))
