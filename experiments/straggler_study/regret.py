@@ -173,7 +173,7 @@ def worth(runs: pd.DataFrame, strategy: str) -> Table:
         f"over {plural(len(regret), 'cell')}",
         strategy.partition(":")[2],
         "target",
-        "the fixed one best by other seeds",
+        "a fixed strategy, chosen by the other seeds",
     ]
     return head, [
         ["regret, mean", f"{np.mean(regret):.2f}", "1.05", f"{np.mean(scatter):.2f}" if scatter else "-"],

@@ -132,7 +132,7 @@ def counted(runs: pd.DataFrame) -> str:
     switch = runs[runs["way"].isin([*SWITCHES, names.SCAPY])]
     once = int((switch["contributions_sent"] == switch["contributions_applied"]).sum())
     return (
-        f"- **Exactly once.** In {once} of {len(switch)} runs through a switch, with {int(switch['swaps'].sum())} live "
+        f"- **Exactly once.** In {once} of {len(switch)} runs of both grids through a switch, with {int(switch['swaps'].sum())} live "
         "swaps, each\n  contribution was added once (sums over the workers)."
     )
 
@@ -154,7 +154,7 @@ def scapy(runs: pd.DataFrame) -> str:
 def parts(runs: pd.DataFrame) -> dict[str, str]:
     """The parts of the page that follow from the runs, by name."""
     quick, full = (runs[(runs["steps"] == grid.QUICK.steps) == which] for which in (True, False))
-    quick = quick[quick["straggler"] == grid.SLOW]
+    quick = whole_seeds(quick[quick["straggler"] == grid.SLOW])
     mine = whole_seeds(full[(full[["model", "straggler", "workers"]] == [*SLOW]).all(axis=1)])
     shares, beside, of_quick = by_share(mine), others(full), by_share(quick)
     tables = {

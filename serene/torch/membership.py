@@ -218,15 +218,17 @@ class Member:
     def abandon(self) -> None:
         """Leaves in the middle of the training, also in the middle of an exchange. After an interrupted `leave`, ends
         what that has begun, without waiting for the others."""
-        if self._departure is None:
-            self._ending = True
-            self._departure = self._submit(self.session.abandon)
-            timeout_s = self._patience_s
-        else:
-            self._await_departure()
-            timeout_s = 0.0
-        self._stop(timeout_s)
-        termination.end(self)
+        timeout_s = 0.0
+        try:
+            if self._departure is None:
+                self._ending = True
+                self._departure = self._submit(self.session.abandon)
+                timeout_s = self._patience_s
+            else:
+                self._await_departure()
+        finally:  # also after another interrupt
+            self._stop(timeout_s)
+            termination.end(self)
 
     def _leave_while_joining(self) -> None:
         """An interrupt or a signal ends the join: the controller may have admitted this worker already."""

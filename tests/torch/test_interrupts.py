@@ -269,11 +269,18 @@ def test_worker_interrupted_while_it_joins_frees_its_port(
     assert count > 50
 
 
-def test_worker_interrupted_while_it_leaves_has_left() -> None:
+@pytest.mark.parametrize("twice", [False, True], ids=["one interrupt", "another while it waits"])
+def test_worker_interrupted_while_it_leaves_has_left(monkeypatch: pytest.MonkeyPatch, twice: bool) -> None:
     """At any line: no other worker waits for it, and nothing is left to do at the program's end."""
+
+    def interrupted(_: membership.Member) -> None:
+        raise KeyboardInterrupt
+
+    if twice:
+        monkeypatch.setattr(membership.Member, "_await_departure", interrupted)
     before, controller = ports(), Controller()
     for count in counts(1):
-        training = Counted(f"leaves {count}")
+        training = Counted(f"leaves {twice} {count}")
         training.optimizer.step()
         if not interrupted_at(count, training.optimizer.close, str(membership.__file__)):
             break
