@@ -132,8 +132,8 @@ def counted(runs: pd.DataFrame) -> str:
     switch = runs[runs["way"].isin([*SWITCHES, names.SCAPY])]
     once = int((switch["contributions_sent"] == switch["contributions_applied"]).sum())
     return (
-        f"- **Exactly once.** In {once} of {len(switch)} runs of both grids through a switch, with {int(switch['swaps'].sum())} live "
-        "swaps, each\n  contribution was added once (sums over the workers)."
+        f"- **Exactly once.** In {once} of {len(switch)} runs of both grids through a switch, with "
+        f"{int(switch['swaps'].sum())} live\n  swaps, each contribution was added once (sums over the workers)."
     )
 
 
