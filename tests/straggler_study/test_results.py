@@ -77,7 +77,7 @@ def test_trainings_are_shown_apart_and_by_whole_seeds() -> None:
 
 def test_a_lost_contribution_shows_on_the_page() -> None:
     found = runs({"swaps": 3}, {"contributions_applied": 2.0}, {"way": names.GLOO})
-    assert "In 1 of 2 runs of both grids through a switch, with 3 live swaps" in counted(found)
+    assert "In 1 of 2 runs of both grids through a switch, with 3 live\n  swaps" in counted(found)
 
 
 def test_another_file_is_no_result(tmp_path: Path) -> None:
