@@ -30,7 +30,8 @@ ACCURACIES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.82, 0.84, 0.85, 0.86, 0.88, 0.9, 0.91,
 
 UNITS = {"t": "t_s", "t_unix": "t_unix_s"}  # names of columns in metrics.csv that have their units
 TO_REPEAT = ("seed", "compute_ms", "racks", "link_mbit", "uplink_mbit", "mininet", "commit")  # settings
-AS_THEY_ARE = ("target", "exchange", "workers", "model", "dataset", "batch_size", "straggler", "steps")  # settings
+# Settings.
+AS_THEY_ARE = ("target", "exchange", "workers", "model", "dataset", "batch_size", "packets", "straggler", "steps")
 
 
 class Incomplete(SereneError):
@@ -105,7 +106,6 @@ def collect(
     summary = {
         **{name: getattr(settings, name) for name in AS_THEY_ARE},
         "learning_rate": settings.learning_rate or architectures.LEARNING_RATES[settings.model],
-        "packets_by": settings.packets,
         "exchange_share": round(_exchange_share(workers), 4),
         "wall_s": round(end - start, 3),
         "seconds_to_accuracy": seconds_to_accuracy(rows),
@@ -127,7 +127,8 @@ def collect(
         "clipped_values": sum(worker["clipped_values"] for worker in workers),
         "stopped": bool(stopped),
         **rerun(settings),
-        "packets": _sum(workers, "packets_sent", "packets_received"),
+        "packets_sent": _sum(workers, "packets_sent"),
+        "packets_received": _sum(workers, "packets_received"),
     }
     shims = {path.stem.removeprefix("shim-"): path.read_text().strip() for path in work.directory.glob("shim-*.log")}
     if shims:

@@ -171,7 +171,7 @@ def _trace(cell: Cell, found: Results, staleness: np.ndarray) -> Trace:
     summary = found.summary
     facts = {
         name: float("nan") if summary[name] is None else float(summary[name])
-        for name in ("contributions_sent", "contributions_applied", "packets", "retransmissions", "clipped_values")
+        for name in ("contributions_sent", "contributions_applied", "retransmissions", "clipped_values")
     }
     facts["reads_at_risk"] = sum(worker["reads_at_risk"] for worker in found.workers)
     swaps = tuple(Swap(change["t"], change["strategy"]) for change in summary["changes"])

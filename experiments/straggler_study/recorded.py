@@ -1,5 +1,5 @@
 """Runs of a results file that need not run again: in virtual time a run has the same result on every machine, as long
-as NumPy computes the same. One recorded run is repeated first, to see that."""
+as NumPy and PyTorch compute the same. One recorded run of each model is repeated first, to see that."""
 
 from __future__ import annotations
 
@@ -71,6 +71,11 @@ class Recorded:
         """The accuracy to reach in a cell; None if no run of its model, optimiser, size and length is recorded."""
         cell = case.cell("bsp", 1)
         return self._targets.get(tuple(getattr(cell, name) for name in OF_A_TARGET))
+
+    def forget(self, model: str) -> None:
+        """Drops the runs of a model, and its targets."""
+        self._rows = {run: row for run, row in self._rows.items() if row["model"] != model}
+        self._targets = {key: until for key, until in self._targets.items() if key[0] != model}
 
     def differences(self, cell: Cell, row: Mapping[str, object]) -> list[str]:
         """What is different in the row of the same run, made here."""

@@ -96,23 +96,29 @@ def automatic_of(text: str, workers: int = 4, steps: int = STEPS) -> dict[str, s
 def chosen_cases(
     text: str, names: str, straggler: str = "", steps: int = STEPS, *, mininet: bool = False
 ) -> list[Case]:
-    """The cells of these models whose names contain one of these texts; both separated by ``,`` and ``;``. straggler:
-    a profile in place of all others; empty for none. steps: of a run. mininet: those in Mininet. Raises SereneError
-    where one of the texts names no cell, or no such profile exists."""
+    """The cells of these models whose names contain all settings of one of these selections. text: models, separated
+    by ``,``. names: selections, separated by ``;``; their settings by ``,``. straggler: a profile in place of all
+    others; empty for none. steps: of a run. mininet: those in Mininet. Raises SereneError if a selection has no cell,
+    or if no such profile exists."""
     models = text.split(",")
     wanted = [part for each in names.split(";") if (part := each.strip())] or [""]
     if straggler:
         parse(straggler)
     stragglers = [straggler] if straggler else list(IN_MININET if mininet else STRAGGLERS)
     mine = [case for case in (in_mininet if mininet else cases)(stragglers, steps) if case.model in models]
-    found = [case for case in mine if any(part in case.name for part in wanted)]
-    if not set(models) <= set(OPTIMISERS) or not all(any(part in case.name for case in mine) for part in wanted):
+    found = [case for case in mine if any(_selected(case, part) for part in wanted)]
+    if not set(models) <= set(OPTIMISERS) or not all(any(_selected(case, part) for case in mine) for part in wanted):
         example = next(in_mininet() if mininet else cases()).name
         raise SereneError(
             f"no cell of the models {text} has {names!r} in its name: models are {choices(OPTIMISERS)}, and a cell is "
             f"called like {example!r}"
         )
     return found
+
+
+def _selected(case: Case, settings: str) -> bool:
+    """Whether a cell's name contains all of these settings, separated by ``,``."""
+    return all(any(each.strip() in setting for setting in case.name.split(", ")) for each in settings.split(","))
 
 
 def took_s(runs: pd.DataFrame) -> pd.Series:
@@ -210,8 +216,8 @@ def run(options: argparse.Namespace, console: Console) -> None:
             parallel = replace(parallel, emulated=side_by_side.agree(wanted, options.out, console))
 
     recorded = Recorded(options.recorded)
-    if not options.so_far and not _repeats(recorded, chosen, seeds, store, console, parallel):
-        recorded = Recorded(None)
+    if not options.so_far:
+        _confirm(recorded, chosen, seeds, store, console, parallel)
 
     calm = {
         case: [] if recorded.until(case) is not None else [case.calm().cell("bsp", seed) for seed in TARGET_SEEDS]
@@ -246,7 +252,7 @@ def run(options: argparse.Namespace, console: Console) -> None:
     found = regrets(runs.assign(took_s=took_s(runs)), automatic)
     head, lines = summary(found)
     console.print(terminal.table(head, lines, ["strategy"], f"regret in {plural(found['cell'].nunique(), 'cell')}"))
-    for strategy in automatic.values() if options.strategies else (AUTOMATIC[BEST],):
+    for strategy in dict.fromkeys(automatic.values()) if options.strategies else (AUTOMATIC[BEST],):
         if strategy.startswith(PREFIX) and strategy in set(runs["strategy"]):
             head, lines = worth(runs, strategy)
             console.print(terminal.table(head, lines, head[:1]))
@@ -259,23 +265,28 @@ def run(options: argparse.Namespace, console: Console) -> None:
         write_page(options.page, found, runs, AUTOMATIC[BEST], part)
 
 
-def _repeats(
+def _confirm(
     recorded: Recorded, chosen: Sequence[Case], seeds: Sequence[int], store: Store, console: Console, parallel: Parallel
-) -> bool:
-    """Whether a recorded run has the same result here: the one that takes the least time. True if none is recorded."""
-    until = {case: known for case in chosen if (known := recorded.until(case)) is not None}
-    possible = [cell for case in until for cell in _runs(case, case.fixed(), seeds, until) if cell in recorded]
-    if not possible:
-        return True
-    again = min(possible, key=expected_s)
-    sweep([again], store, console, parallel)
-    differences = recorded.differences(again, row(_trace(store, again)))
-    if differences:
-        console.print(
-            f"{recorded.file}: not used, because a run of it has another result here ({label(again)}: "
-            f"{differences[0]}); all runs are made here"
-        )
-    return not differences
+) -> None:
+    """Repeats one recorded run of each model, the one that takes the least time, and forgets the recorded runs and
+    targets of a model if the result is another one here."""
+    possible: dict[str, list[Cell]] = {}
+    for case in chosen:
+        if (known := recorded.until(case)) is None:
+            continue
+        # The second one is for a straggler of one's own, of which no run is recorded.
+        for each in (case, replace(case, straggler="none", target="")):
+            runs = _runs(each, each.fixed(), [*seeds, *SEEDS], {each: known})
+            possible.setdefault(case.model, []).extend(cell for cell in runs if cell in recorded)
+    again = {model: min(runs, key=expected_s) for model, runs in possible.items() if runs}
+    sweep([*again.values()], store, console, parallel)
+    for model, cell in again.items():
+        if differences := recorded.differences(cell, row(_trace(store, cell))):
+            recorded.forget(model)
+            console.print(
+                f"{recorded.file}: its runs of the model {model} are not used, because one of them has another result "
+                f"here ({label(cell)}: {differences[0]}); all of them are made here"
+            )
 
 
 def _runs(case: Case, strategies: Iterable[str], seeds: Sequence[int], until: Mapping[Case, float]) -> list[Cell]:
@@ -293,7 +304,11 @@ def main() -> int:
         "separated by commas (default: all of these that have names)",
     )
     add("--models", default=",".join(OPTIMISERS), help=f"{choices(OPTIMISERS)}, separated by commas (default: all)")
-    add("--cells", default="", help="only cells whose name contains one of these texts, separated by ; (default: all)")
+    add(
+        "--cells",
+        default="",
+        help="only cells with these settings, as in 'edge, 4 workers'; separate several such texts by ; (default: all)",
+    )
     add(
         "--straggler",
         default="",

@@ -187,7 +187,6 @@ class Simulation:
             "contributions_sent": sum(worker.protocol.seq for worker in self.workers) * self.plane.slots,
             "contributions_applied": applied,
             "dropped": dropped,
-            "packets": sum(count.sent + count.received for count in counts),
             "retransmissions": sum(count.retransmissions for count in counts),
             "reads_at_risk": self._at_risk,
             "engine_s": time.perf_counter() - began,

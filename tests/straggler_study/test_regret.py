@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 
@@ -119,6 +119,7 @@ def test_recorded_runs_are_used_only_if_one_of_them_has_the_same_result_here(
     mine = tmp_path / "mine.py"
     mine.write_text("from serene.strategy import Quorum\ndef Mine(seen):\n    return Quorum(3)\n")
     case, published = Case("softmax", "mild", 0.65, "always", 4), PARTS["regret"].runs
+    other_model, own = Case("mlp", "mild", 0.65, "none", 4), replace(case, straggler="failure:iteration=20")
     given = {"strategies": f"auto,{mine}:Mine", "cells": case.name, "out": tmp_path / "first"}
     shown = compared(**given, recorded=published, csv=tmp_path / "first.csv")
     assert "21 of 24 runs are in" in shown.replace("\n", " ")
@@ -130,12 +131,18 @@ def test_recorded_runs_are_used_only_if_one_of_them_has_the_same_result_here(
     other = tmp_path / "other.csv"
     runs = pd.read_csv(published, dtype=str, keep_default_na=False)
     others = [runs.assign(whole_s=runs["whole_s"] + "1"), runs.drop(columns="swaps"), runs.assign(note="mine")]
-    monkeypatch.setattr(regret, "sweep", lambda *_: None)  # the store has the run
-    store = Store(tmp_path / "first")
+    store, silent = Store(tmp_path / "first"), Console(file=StringIO())
+    regret._confirm(Recorded(published), [own], [1], store, silent, Parallel(1))  # the store then has what it repeats
+    until = Recorded(published).until(case)
+    assert until is not None
+    monkeypatch.setattr(regret, "sweep", lambda *_: None)  # the store has the runs
     for each, repeats in zip((*others, runs), (False, False, True, True), strict=True):
         each.to_csv(other, index=False)
-        found = Recorded(other)
-        assert regret._repeats(found, [case], [4, 5, 6], store, Console(file=StringIO()), Parallel(1)) == repeats
+        for asked, seeds in ((case, [4, 5, 6]), (own, [1])):
+            found = Recorded(other)
+            regret._confirm(found, [asked], seeds, store, silent, Parallel(1))
+            assert (found.until(asked) is not None) == (case.cell("bsp", 4, until) in found) == repeats
+            assert found.until(other_model) is not None, "each model is confirmed on its own"
 
 
 @pytest.mark.parametrize(
@@ -191,6 +198,9 @@ def test_strategies_and_cells_of_the_comparison_are_chosen_by_name() -> None:
     )
     assert automatic_of("pacing,evict") == {"pacing": "auto:pacing", "evict": "auto:evict"}
     assert {case.workers for case in chosen_cases("softmax,mlp", ", 8 workers; 16 workers;")} == {8, 16}
+    found = chosen_cases("softmax,mlp", "softmax edge, 4 workers; pauses,softmax mild, 8 workers,share 5%")
+    assert len(found) == 19 and all(case.model == "softmax" for case in found)
+    assert {(case.rate, case.workers) for case in found} == {("edge", 4), ("mild", 8)}
 
 
 def test_mininet_cells_use_both_switches_and_simulated_targets() -> None:
