@@ -139,6 +139,10 @@ class Recorded(Straggler):
         """Iterations, ascending, and their factors, by worker."""
         return _recorded(Path(self.file))
 
+    def rows_now(self) -> Mapping[int, list[tuple[int, float]]]:
+        """As ``rows``, read again: the file may have changed."""
+        return _recorded.__wrapped__(Path(self.file))
+
     @property
     def workers(self) -> tuple[int, ...]:
         """The workers in the file."""

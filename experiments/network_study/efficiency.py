@@ -32,7 +32,7 @@ from serene.experiments.network_study.exchange import Exchange
 from serene.experiments.network_study.flows.solver import LV08
 from serene.experiments.network_study.training import SWITCH, Training, lateness, simulated
 from serene.experiments.shared import terminal
-from serene.experiments.straggler_study.cases import OPTIMISERS, STRAGGLERS
+from serene.experiments.straggler_study.cases import OPTIMISERS, STEPS, STRAGGLERS
 from serene.experiments.straggler_study.cell import SOFTMAX, Cell
 from serene.experiments.straggler_study.grid import DATASET
 from serene.experiments.straggler_study.learners import learner
@@ -70,12 +70,14 @@ def of_folder(folder: Path) -> pd.DataFrame:
         trace = Trace.load(path)
         cell = trace.cell
         name = names.get((cell.model, cell.learning_rate or 0.0, cell.momentum))
-        if name and cell.strategy in BOUNDED and cell.seed in SEEDS and cell.until:
+        # Others are of make compare with STRAGGLER=, STEPS= or MININET=1.
+        ours = cell.straggler in kinds and cell.steps == STEPS and cell.engine == "simulated"
+        if name and ours and cell.strategy in BOUNDED and cell.seed in SEEDS and cell.until:
             late = 0.0 if cell.strategy == "bsp" else lateness(contributions(trace), cell.workers)
             setting = (name, cell.workers, cell.strategy, kinds[cell.straggler], cell.share)
             found.append((*setting, late, cell.until, curve(trace)))
     if not found:
-        raise SereneError(f"{folder} has no runs of the straggler study: `make compare` makes them")
+        raise SereneError(f"{folder} has no runs of the straggler study: `make compare SEEDS=1,2,3` makes them")
     settings = ["optimiser", "workers", "strategy", "straggler", "share"]
     runs = pd.DataFrame(found, columns=[*settings, "lateness", "until", "curve"])
     runs["target"] = (TARGET * runs.groupby("optimiser")["until"].transform("min")).round(4)

@@ -35,6 +35,8 @@ def row(path: Path) -> dict[str, Any]:
             "swaps": len(summary["changes"]) - 1,
         }
         plain = {name: value for name, value in summary.items() if not isinstance(value, list | dict)}
+        if "packets_by" in plain:  # before 2026-11-28: and packets was a count
+            plain["packets"] = plain.pop("packets_by")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise SereneError(
             f"{path} is not the summary of a run of this version: {type(error).__name__}: {error}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -56,9 +57,10 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The cell in results' files."""
+        """The cell in results' files: its settings, which have no ", " in them, separated by that."""
         kind, colon, file = self.straggler.partition(":")
-        straggler = f"{kind}:{Path(file).stem}" if kind == "trace" and colon else self.straggler
+        file = re.sub(r"[\s,;]+", "-", Path(file).stem)
+        straggler = f"{kind}:{file}" if kind == "trace" and colon else self.straggler
         switch = f", {self.target} in Mininet" if self.target else ""
         steps = f", {self.steps} steps" if self.steps != STEPS else ""
         return f"{self.model} {self.rate}, share {self.share:.0%}, {straggler}, {self.workers} workers{steps}{switch}"

@@ -30,10 +30,10 @@ class Recorded:
         if file is None:
             return
         try:
-            rows = pd.read_csv(file, dtype=str, keep_default_na=False).to_dict("records")
+            rows = pd.read_csv(file, dtype=str, keep_default_na=False, compression=None).to_dict("records")
             for line, row in enumerate(rows, 2):
                 self._add(line, {str(name): value for name, value in row.items()})
-        except (OSError, EOFError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError) as error:
             text = one_line(str(error), LONGEST_ERROR)
             raise SereneError(f"--recorded {file}: not a file that --runs wrote ({text})") from None
 

@@ -96,29 +96,31 @@ def automatic_of(text: str, workers: int = 4, steps: int = STEPS) -> dict[str, s
 def chosen_cases(
     text: str, names: str, straggler: str = "", steps: int = STEPS, *, mininet: bool = False
 ) -> list[Case]:
-    """The cells of these models whose names contain all settings of one of these selections. text: models, separated
-    by ``,``. names: selections, separated by ``;``; their settings by ``,``. straggler: a profile in place of all
-    others; empty for none. steps: of a run. mininet: those in Mininet. Raises SereneError if a selection has no cell,
-    or if no such profile exists."""
-    models = text.split(",")
-    wanted = [part for each in names.split(";") if (part := each.strip())] or [""]
+    """The cells of these models whose names have all settings of one of these selections. text: models, separated by
+    ``,``. names: selections, separated by ``;``; their settings by ``,``. straggler: a profile in place of all others;
+    empty for none. steps: of a run. mininet: those in Mininet. Raises SereneError if a selection has no cell, or if no
+    such profile exists."""
+    models = [each.strip() for each in text.split(",")]
+    given = [[" ".join(setting.split()) for setting in each.split(",")] for each in names.split(";")]
+    wanted = [settings for each in given if (settings := [setting for setting in each if setting])] or [[]]
     if straggler:
         parse(straggler)
     stragglers = [straggler] if straggler else list(IN_MININET if mininet else STRAGGLERS)
     mine = [case for case in (in_mininet if mininet else cases)(stragglers, steps) if case.model in models]
-    found = [case for case in mine if any(_selected(case, part) for part in wanted)]
-    if not set(models) <= set(OPTIMISERS) or not all(any(_selected(case, part) for case in mine) for part in wanted):
+    unmet = [settings for settings in wanted if not any(_has(case, settings) for case in mine)]
+    if unmet or not set(models) <= set(OPTIMISERS):
         example = next(in_mininet() if mininet else cases()).name
         raise SereneError(
-            f"no cell of the models {text} has {names!r} in its name: models are {choices(OPTIMISERS)}, and a cell is "
-            f"called like {example!r}"
+            f"no cell of the models {text} has {', '.join((unmet or wanted)[0])!r} in its name: models are "
+            f"{choices(OPTIMISERS)}, and a cell is called like {example!r}"
         )
-    return found
+    return [case for case in mine if any(_has(case, settings) for settings in wanted)]
 
 
-def _selected(case: Case, settings: str) -> bool:
-    """Whether a cell's name contains all of these settings, separated by ``,``."""
-    return all(any(each.strip() in setting for setting in case.name.split(", ")) for each in settings.split(","))
+def _has(case: Case, settings: Iterable[str]) -> bool:
+    """Whether a cell's name has all of these settings, or the words: "edge" is in "softmax edge", "5%" not in "65%"."""
+    mine = [f" {setting.replace(',', ' ')} " for setting in case.name.split(", ")]
+    return all(any(f" {each} " in setting for setting in mine) for each in settings)
 
 
 def took_s(runs: pd.DataFrame) -> pd.Series:
@@ -209,15 +211,13 @@ def run(options: argparse.Namespace, console: Console) -> None:
         raise SereneError(f"{choices(map(str, files))}: expected a different file for each output")
     for file in files:
         outputs.check_file(file, outputs.MB)
-    store, parallel = Store(options.out), Parallel(options.parallel)
+    recorded, store, parallel = Recorded(options.recorded), Store(options.out), Parallel(options.parallel)
     if options.mininet and not options.so_far:
         wanted = {case.share: grid.TOGETHER[case.share] for case in chosen}
         with store.alone():
             parallel = replace(parallel, emulated=side_by_side.agree(wanted, options.out, console))
 
-    recorded = Recorded(options.recorded)
-    if not options.so_far:
-        _confirm(recorded, chosen, seeds, store, console, parallel)
+    _confirm(recorded, chosen, seeds, store, console, None if options.so_far else parallel)
 
     calm = {
         case: [] if recorded.until(case) is not None else [case.calm().cell("bsp", seed) for seed in TARGET_SEEDS]
@@ -229,23 +229,22 @@ def run(options: argparse.Namespace, console: Console) -> None:
     until = targets(chosen, store, recorded)
     fixed = {case: _runs(case, case.fixed(), seeds, until) for case in chosen}
     others = {(case, text): _runs(case, (text,), seeds, until) for case in chosen for text in automatic.values()}
+    every = list(dict.fromkeys(cell for some in (fixed, others) for mine in some.values() for cell in mine))
+    known = {cell: recorded.row(cell) for cell in every if cell in recorded}
     if not options.so_far:
-        every = list(dict.fromkeys(cell for some in (fixed, others) for mine in some.values() for cell in mine))
-        to_run = [cell for cell in every if cell not in recorded]
-        if len(to_run) < len(every):
-            console.print(f"{len(every) - len(to_run):,} of {plural(len(every), 'run')} are in {recorded.file}")
-        sweep(to_run, store, console, parallel)
+        if known:
+            console.print(f"{len(known):,} of {plural(len(every), 'run')} are in {recorded.file}")
+        sweep([cell for cell in every if cell not in known], store, console, parallel)
 
     def done(cells: Iterable[Cell]) -> bool:
-        return all(cell in recorded or store.has(cell) for cell in cells)
+        return all(cell in known or store.has(cell) for cell in cells)
 
     rows = []
     for case in chosen:
         if done(fixed[case]):
             there = [others[case, text] for text in automatic.values() if done(others[case, text])]
             for cell in dict.fromkeys(cell for mine in (fixed[case], *there) for cell in mine):
-                mine = recorded.row(cell) if cell in recorded else row(_trace(store, cell))
-                rows.append({**mine, "cell": case.name})
+                rows.append({**(known.get(cell) or row(_trace(store, cell))), "cell": case.name})
     if not rows:
         raise SereneError(f"{options.out}: no cell has been run with all fixed strategies yet")
     runs = pd.read_csv(StringIO(pd.DataFrame(rows).to_csv(index=False)))  # numbers, also of recorded rows
@@ -266,26 +265,41 @@ def run(options: argparse.Namespace, console: Console) -> None:
 
 
 def _confirm(
-    recorded: Recorded, chosen: Sequence[Case], seeds: Sequence[int], store: Store, console: Console, parallel: Parallel
+    recorded: Recorded,
+    chosen: Sequence[Case],
+    seeds: Sequence[int],
+    store: Store,
+    console: Console,
+    parallel: Parallel | None,
 ) -> None:
     """Repeats one recorded run of each model, the one that takes the least time, and forgets the recorded runs and
-    targets of a model if the result is another one here."""
-    possible: dict[str, list[Cell]] = {}
-    for case in chosen:
-        if (known := recorded.until(case)) is None:
-            continue
+    targets of a model if the result is another one here, or if no such run is recorded. parallel: None to make no run,
+    but compare one that the store has; a model of which it has none is not checked."""
+    until = {
+        each: known
+        for case in chosen
+        if (known := recorded.until(case)) is not None
         # The second one is for a straggler of one's own, of which no run is recorded.
-        for each in (case, replace(case, straggler="none", target="")):
-            runs = _runs(each, each.fixed(), [*seeds, *SEEDS], {each: known})
-            possible.setdefault(case.model, []).extend(cell for cell in runs if cell in recorded)
+        for each in (case, replace(case, straggler="none", target=""))
+    }
+    possible: dict[str, list[Cell]] = {case.model: [] for case in chosen}
+    for case in until:
+        runs = _runs(case, case.fixed(), sorted({*seeds, *SEEDS}), until)
+        possible[case.model] += [cell for cell in runs if cell in recorded]
+    for model, runs in possible.items():
+        if not runs:  # the records are of another program, say
+            recorded.forget(model)
+        elif parallel is None:
+            runs[:] = filter(store.has, runs)
     again = {model: min(runs, key=expected_s) for model, runs in possible.items() if runs}
-    sweep([*again.values()], store, console, parallel)
+    if parallel is not None:
+        sweep([*again.values()], store, console, parallel)
     for model, cell in again.items():
         if differences := recorded.differences(cell, row(_trace(store, cell))):
             recorded.forget(model)
             console.print(
                 f"{recorded.file}: its runs of the model {model} are not used, because one of them has another result "
-                f"here ({label(cell)}: {differences[0]}); all of them are made here"
+                f"here ({label(cell)}: {differences[0]})"
             )
 
 

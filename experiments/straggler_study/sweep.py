@@ -119,8 +119,10 @@ def _groups(
         outputs.check(store.directory, max(room(cell) for cell in mine) * processes)
         run = partial(run_cell, None) if simulated else partial(noted, store)
         programs = {cell.strategy: automatic_source(cell.strategy) for cell in mine if cell.automatic}
+        profiles = {cell.straggler: stragglers.parse(cell.straggler) for cell in mine}
+        delays = {text: each.rows for text, each in profiles.items() if isinstance(each, stragglers.Recorded)}
         where = cluster if simulated else HERE
-        yield Group(title, mine, partial(unchanged, programs, run), processes, where, (__name__,))
+        yield Group(title, mine, partial(unchanged, programs, delays, run), processes, where, (__name__,))
 
 
 def label(cell: Cell) -> str:
@@ -135,12 +137,17 @@ def room(cell: Cell) -> int:
     return cell.workers * (2 * STEP.itemsize + BYTES_PER_STEP) * cell.steps + 2 * outputs.MB
 
 
-def unchanged(programs: Mapping[str, str], run: Callable[[Cell], Trace], cell: Cell) -> Trace:
-    """The result of ``run``. programs: of automatic strategies, by which results are named. Raises SereneError if the
-    strategy's file has another one since."""
+def unchanged(
+    programs: Mapping[str, str], delays: Mapping[str, object], run: Callable[[Cell], Trace], cell: Cell
+) -> Trace:
+    """The result of ``run``. programs: of automatic strategies; delays: of recorded stragglers. Results are named by
+    both. Raises SereneError if the file of either has changed since."""
     trace = run(cell)
     if cell.automatic and source_now(automatic_parts(cell.strategy)[0]) != programs[cell.strategy]:
         raise SereneError(f"{cell.strategy}: the file has changed since the study began: rerun")
+    profile = stragglers.parse(cell.straggler)
+    if isinstance(profile, stragglers.Recorded) and profile.rows_now() != delays[cell.straggler]:
+        raise SereneError(f"{cell.straggler}: the file has changed since the study began: rerun")
     return trace
 
 

@@ -71,7 +71,7 @@ def test_run_summary_records_requested_settings(run: Run, request: pytest.Fixtur
     assert set(summary) == SUMMARY
     asked = {
         "workers": WORKERS, "steps": STEPS, "model": "mlp", "dataset": "digits", "batch_size": 32, "learning_rate": 0.1,
-        "straggler": "none",
+        "straggler": "none", "packets": "compiled",
     }  # fmt: skip
     assert {name: summary[name] for name in asked} == asked
     assert summary["target"] == ("bmv2" if "bmv2" in request.node.name else "embedded")

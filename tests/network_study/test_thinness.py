@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from serene.experiments.straggler_study.cell import SOFTMAX
 from serene.experiments.straggler_study.cell import Cell as StragglerCell
 from serene.experiments.straggler_study.measures import curve
 from serene.experiments.straggler_study.simulated import simulate
+from serene.experiments.straggler_study.trace import Store
 
 GRID = GRIDS["quick"]
 
@@ -47,6 +49,23 @@ def test_replayed_gradient_order_reproduces_a_runs_accuracy(strategy: str) -> No
     reached = learned.reaches(target)
     assert reached is not None
     assert replay(efficiency.contributions(trace), cell, target) == pytest.approx(reached[1], rel=0.05)
+
+
+def test_rounds_are_of_the_comparisons_own_cells_alone(tmp_path: Path) -> None:
+    """The folder also has runs of make compare with a straggler of the user's, with other steps, and in Mininet."""
+    with pytest.raises(SereneError, match="has no runs of the straggler study"):
+        efficiency.of_folder(tmp_path)
+    cell = StragglerCell(
+        workers=2, model=SOFTMAX, dataset="digits", steps=100, eval_every=4, learning_rate=0.5, until=0.3
+    )
+    trace = simulate(cell)
+    for each in [
+        *(replace(cell, seed=seed) for seed in efficiency.SEEDS),
+        replace(cell, straggler="failure"), replace(cell, steps=50), replace(cell, engine="emulated"),
+    ]:  # fmt: skip
+        Store(tmp_path).keep(each, replace(trace, cell=each))
+    found = efficiency.of_folder(tmp_path)
+    assert found[["optimiser", "strategy", "straggler"]].to_numpy().tolist() == [["softmax mild", "bsp", "none"]]
 
 
 def made(slope: float, far: float) -> pd.DataFrame:

@@ -76,12 +76,13 @@ def test_best_fixed_strategy_has_zero_regret(tmp_path: Path, monkeypatch: pytest
     mine.write_text("from serene.strategy import Quorum\ndef Mine(seen):\n    return Quorum(3)\n")
     case, name = Case("softmax", "mild", 0.65, "always", 4, steps=60), f"{mine}:Mine"
     given = {
-        "strategies": f"auto,ssp:2,quorum:2,{name}", "cells": case.name, "seeds": 1, "steps": 60, "out": out,
+        "strategies": f"pacing,auto,ssp:2,quorum:2,{name}", "cells": case.name, "seeds": 1, "steps": 60, "out": out,
         "recorded": "",
     }  # fmt: skip
     for more in ({}, {"csv": csv_file, "runs": runs_file}):
         shown = compared(**given, parallel=2, **more)
         assert "regret in 1 cell\n" in re.sub(" +\n", "\n", shown)
+        assert shown.count("over 1 cell ") == 2, "a table of each automatic strategy, though auto is pacing"
     found = read(csv_file).set_index("strategy")["regret"].to_dict()
     assert set(found) == {"bsp", "ssp:1", "ssp:3", "ssp:10", "asp", "quorum", "auto", "ssp:2", "quorum:2", name}
     assert min(found[fixed] for fixed in ("bsp", "ssp:1", "ssp:3", "ssp:10", "asp", "quorum")) == 1
@@ -111,15 +112,28 @@ def test_each_output_has_its_own_file(tmp_path: Path) -> None:
     assert "a.csv: expected a different file for each output" in done.stderr
 
 
+def test_unusable_records_are_refused_before_runs_begin(tmp_path: Path) -> None:
+    done = called(main, "--recorded", tmp_path, "--out", tmp_path / "out")
+    assert (done.returncode, [*tmp_path.iterdir()]) == (1, [])
+    assert "not a file that --runs wrote ([Errno 21] Is a directory" in done.stderr
+    case, file = Case("softmax", "mild", 0.65, "always", 4), tmp_path / "runs.csv"
+    runs = pd.read_csv(PARTS["regret"].runs, dtype=str, keep_default_na=False)
+    runs.assign(strategy=runs["strategy"].replace("asp", "ssp:4")).to_csv(file, index=False)
+    given = ("--recorded", file, "--strategies", "ssp:2", "--cells", case.name, "--out", tmp_path / "out")
+    done = called(main, *given)
+    assert done.returncode == 1 and "has strategy ssp:4: expected asp" in done.stderr
+    assert len(list(tmp_path.glob("out/*.npz"))) == 1, "the repeated run"
+
+
 def test_recorded_runs_are_used_only_if_one_of_them_has_the_same_result_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a published cell only the user's own strategy runs. A record of another program is not mixed with runs of this
-    one."""
+    """Of a published cell only the user's own strategy runs. Each model is checked on its own, also for cells of which
+    no run is recorded. A record of another program is not mixed with runs of this one, nor is its target."""
     mine = tmp_path / "mine.py"
     mine.write_text("from serene.strategy import Quorum\ndef Mine(seen):\n    return Quorum(3)\n")
     case, published = Case("softmax", "mild", 0.65, "always", 4), PARTS["regret"].runs
-    other_model, own = Case("mlp", "mild", 0.65, "none", 4), replace(case, straggler="failure:iteration=20")
+    mlp, own = Case("mlp", "mild", 0.65, "none", 4), replace(case, straggler="failure:iteration=20")
     given = {"strategies": f"auto,{mine}:Mine", "cells": case.name, "out": tmp_path / "first"}
     shown = compared(**given, recorded=published, csv=tmp_path / "first.csv")
     assert "21 of 24 runs are in" in shown.replace("\n", " ")
@@ -128,21 +142,42 @@ def test_recorded_runs_are_used_only_if_one_of_them_has_the_same_result_here(
     known = read(PARTS["regret"].results).query("cell == @case.name").set_index("strategy")["regret"]
     assert found[["bsp", "asp", "quorum", "auto"]].to_dict() == known[["bsp", "asp", "quorum", "auto"]].to_dict()
 
-    other = tmp_path / "other.csv"
+    other, store, silent = tmp_path / "other.csv", Store(tmp_path / "first"), Console(file=StringIO())
+    regret._confirm(Recorded(published), [own, mlp], [1], store, silent, Parallel(1))  # it then has what is repeated
+    monkeypatch.setattr(regret, "sweep", lambda *_: None)
     runs = pd.read_csv(published, dtype=str, keep_default_na=False)
-    others = [runs.assign(whole_s=runs["whole_s"] + "1"), runs.drop(columns="swaps"), runs.assign(note="mine")]
-    store, silent = Store(tmp_path / "first"), Console(file=StringIO())
-    regret._confirm(Recorded(published), [own], [1], store, silent, Parallel(1))  # the store then has what it repeats
-    until = Recorded(published).until(case)
-    assert until is not None
-    monkeypatch.setattr(regret, "sweep", lambda *_: None)  # the store has the runs
-    for each, repeats in zip((*others, runs), (False, False, True, True), strict=True):
+    asked = (([case, mlp], [4, 5, 6]), ([own], [1]), ([replace(mlp, straggler="random", target="bmv2")], [4]))
+
+    def differ(model: str) -> pd.DataFrame:
+        return runs.assign(whole_s=runs["whole_s"].mask(runs["model"] == model, runs["whole_s"] + "1"))
+
+    for each, wrong in (
+        (differ("softmax"), {"softmax"}), (differ("mlp"), {"mlp"}), (runs.drop(columns="swaps"), {"softmax", "mlp"}),
+        (runs.assign(run=runs["run"] + "0"), {"softmax", "mlp"}), (runs.assign(note="mine"), set()), (runs, set()),
+    ):  # fmt: skip
         each.to_csv(other, index=False)
-        for asked, seeds in ((case, [4, 5, 6]), (own, [1])):
+        for chosen, seeds in asked:
             found = Recorded(other)
-            regret._confirm(found, [asked], seeds, store, silent, Parallel(1))
-            assert (found.until(asked) is not None) == (case.cell("bsp", 4, until) in found) == repeats
-            assert found.until(other_model) is not None, "each model is confirmed on its own"
+            regret._confirm(found, chosen, seeds, store, silent, Parallel(1))
+            for one in chosen:
+                until = Recorded(published).until(one)
+                assert until is not None
+                calm = replace(one, straggler="none", target="").cell("bsp", 4, until)
+                assert (found.until(one) is not None) == (calm in found) == (one.model not in wrong)
+
+
+def test_finished_runs_are_shown_without_records_that_differ(tmp_path: Path) -> None:
+    """--so-far makes no run. So it uses records unless a run that was made here differs."""
+    case, other = Case("softmax", "mild", 0.65, "always", 4), tmp_path / "other.csv"
+    runs = pd.read_csv(PARTS["regret"].runs, dtype=str, keep_default_na=False)
+    runs.assign(whole_s=runs["whole_s"] + "1").to_csv(other, index=False)
+
+    def so_far(name: str, recorded: Path) -> int:
+        given = ("--strategies", "auto", "--cells", case.name, "--recorded", recorded, "--out", tmp_path / name)
+        return called(main, "--so-far", *given).returncode
+
+    compared(strategies="auto", cells=case.name, recorded=PARTS["regret"].runs, out=tmp_path / "here")
+    assert [so_far(*each) for each in (("here", PARTS["regret"].runs), ("here", other), ("none", other))] == [0, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +196,7 @@ def test_recorded_runs_are_used_only_if_one_of_them_has_the_same_result_here(
 )
 def test_edited_records_are_refused(tmp_path: Path, column: str, text: str, message: str) -> None:
     """A wrong or missing number would silently change a strategy's mean."""
-    file, case = tmp_path / "runs.csv", Case("softmax", "mild", 0.05, "none", 4)
+    file, case = tmp_path / "runs.csv.gz", Case("softmax", "mild", 0.05, "none", 4)  # --runs compresses none
     lines = PARTS["regret"].runs.read_text().splitlines(keepends=True)[:3]
     first, second = csv.DictReader(StringIO("".join(lines)))
     named = {"run": first["run"], "second": second["run"]}
@@ -198,9 +233,19 @@ def test_strategies_and_cells_of_the_comparison_are_chosen_by_name() -> None:
     )
     assert automatic_of("pacing,evict") == {"pacing": "auto:pacing", "evict": "auto:evict"}
     assert {case.workers for case in chosen_cases("softmax,mlp", ", 8 workers; 16 workers;")} == {8, 16}
-    found = chosen_cases("softmax,mlp", "softmax edge, 4 workers; pauses,softmax mild, 8 workers,share 5%")
+    found = chosen_cases("softmax, mlp", "softmax edge, 4 workers; pauses,softmax mild, 8  workers,share 5%; ,")
     assert len(found) == 19 and all(case.model == "softmax" for case in found)
     assert {(case.rate, case.workers) for case in found} == {("edge", 4), ("mild", 8)}
+    assert {case.share for case in chosen_cases("softmax", "5%")} == {0.05}, "not 65 %"
+
+
+def test_cells_are_chosen_by_the_names_that_a_straggler_of_ones_own_gives_them(tmp_path: Path) -> None:
+    delays = tmp_path / "slow, 4 workers;1.csv"
+    delays.write_text("worker,iteration,factor\n0,1,2\n")
+    for straggler in (f"trace:{delays}", "heterogeneous:factor=1.5,workers=0+1"):
+        assert {case.workers for case in chosen_cases("softmax", "4 workers", straggler)} == {4}
+        case = Case("softmax", "edge", 0.05, straggler, 8)
+        assert chosen_cases("softmax", case.name, straggler) == [case]
 
 
 def test_mininet_cells_use_both_switches_and_simulated_targets() -> None:

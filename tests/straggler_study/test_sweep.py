@@ -91,12 +91,17 @@ def test_result_being_written_is_kept_despite_a_signal(number: signal.Signals) -
     assert kept == [("a", "A")]
 
 
-def test_result_of_a_program_that_changed_meanwhile_is_not_kept(tmp_path: Path) -> None:
-    """Its name is by the program that the study began with."""
-    file, store = tmp_path / "mine.py", Store(tmp_path / "out")
-    file.write_text("from pathlib import Path\ndef Mine(seen):\n    Path(__file__).write_text('def Mine(seen): ...')\n")
-    cell = Cell(model="nothing", steps=30, strategy=f"auto:{file}:Mine")
-    with pytest.raises(studies.Failed, match=r"mine\.py:Mine: the file has changed since the study began: rerun"):
+@pytest.mark.parametrize(
+    ("changed", "text"), [("mine.py", "def Mine(seen): ..."), ("delays.csv", "worker,iteration,factor\\n0,5,3\\n")]
+)
+def test_result_of_a_file_that_changed_meanwhile_is_not_kept(tmp_path: Path, changed: str, text: str) -> None:
+    """Its name is by the strategy's program and the recorded delays that the study began with."""
+    program, delays, store = tmp_path / "mine.py", tmp_path / "delays.csv", Store(tmp_path / "out")
+    delays.write_text("worker,iteration,factor\n0,5,2\n")
+    write = f"Path('{tmp_path / changed}').write_text('{text}')"
+    program.write_text(f"from pathlib import Path\ndef Mine(seen):\n    {write}\n")
+    cell = Cell(model="nothing", steps=30, straggler=f"trace:{delays}", strategy=f"auto:{program}:Mine")
+    with pytest.raises(studies.Failed, match=rf"{changed}[^,]*: the file has changed since the study began: rerun"):
         sweep([cell], store, quiet(), Parallel(1))
     assert not store.has(cell)
 

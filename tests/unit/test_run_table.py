@@ -27,7 +27,7 @@ def a_run(folder: Path, **values: object) -> None:
 
 
 def test_run_table_has_one_row_of_plain_values_per_run(tmp_path: Path) -> None:
-    a_run(tmp_path / "a")
+    a_run(tmp_path / "a", packets_by="scapy", packets=9)
     a_run(tmp_path / "deep" / "b", strategy="auto:pacing", links="12 lost")
     done = called(table.main, tmp_path)
     assert done.returncode == 0
@@ -35,7 +35,8 @@ def test_run_table_has_one_row_of_plain_values_per_run(tmp_path: Path) -> None:
     assert (first["run"], first["strategy"], first["swaps"], first["waiting_s"]) == ("a", "ssp:3", "1", "1.25")
     assert (first["s_to_0.50"], first["s_to_0.60"], first["links"]) == ("2.5", "", "")
     assert (second["run"], second["strategy"], second["links"]) == ("b", "auto:pacing", "12 lost")
-    assert "machine" not in first
+    assert first["packets"] == "scapy", "the setting, also of runs in which packets was their number"
+    assert not {"machine", "packets_by"} & first.keys()
 
 
 def test_run_table_refuses_folders_without_runs_and_bad_summaries(tmp_path: Path) -> None:
