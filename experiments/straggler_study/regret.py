@@ -85,7 +85,7 @@ def automatic_of(text: str, workers: int = 4, steps: int = STEPS) -> dict[str, s
     found = {}
     # A comma before a number or KEY= is within a name, as in mixed:0,2 and FILE.py:NAME:low=1,high=2.
     for name in re.split(r",(?!\d+(?:[,:]|$)|\w+=)", text) if text else AUTOMATIC:
-        known = AUTOMATIC.get(name, "").format(quarter=steps // 4)
+        known = AUTOMATIC.get(name.removeprefix(PREFIX), "").format(quarter=steps // 4)
         automatic = ".py:" in name or name.partition(":")[0] in SHIPPED
         strategy = known or (f"{PREFIX}{name.removeprefix(PREFIX)}" if automatic else name)
         check_strategy(strategy, workers)
@@ -117,8 +117,9 @@ def chosen_cases(
 
 
 def _selected(case: Case, settings: str) -> bool:
-    """Whether a cell's name contains all of these settings, separated by ``,``."""
-    return all(any(each.strip() in setting for setting in case.name.split(", ")) for each in settings.split(","))
+    """Whether a cell's name contains all of these settings, separated by ``,``; of each, whole words."""
+    mine = [set(setting.split()) for setting in case.name.split(", ")]
+    return all(any(set(each.split()) <= words for words in mine) for each in settings.split(","))
 
 
 def took_s(runs: pd.DataFrame) -> pd.Series:
