@@ -85,8 +85,8 @@ def automatic_of(text: str, workers: int = 4, steps: int = STEPS) -> dict[str, s
     found = {}
     # A comma before a number or KEY= is within a name, as in mixed:0,2 and FILE.py:NAME:low=1,high=2.
     for name in re.split(r",(?!\d+(?:[,:]|$)|\w+=)", text) if text else AUTOMATIC:
-        known = AUTOMATIC.get(name, "").format(quarter=steps // 4)
-        automatic = ".py:" in name or name.partition(":")[0] in SHIPPED
+        known = AUTOMATIC.get(name.removeprefix(PREFIX), "").format(quarter=steps // 4)
+        automatic = ".py:" in f"{name}:" or name.partition(":")[0] in SHIPPED
         strategy = known or (f"{PREFIX}{name.removeprefix(PREFIX)}" if automatic else name)
         check_strategy(strategy, workers)
         found[name] = strategy

@@ -232,6 +232,7 @@ def test_strategies_and_cells_of_the_comparison_are_chosen_by_name() -> None:
         zip(named, ["mixed:0,2:3", bridge, bridge, "bsp", "auto:pacing"], strict=True)
     )
     assert automatic_of("pacing,evict") == {"pacing": "auto:pacing", "evict": "auto:evict"}
+    assert automatic_of("auto:dssp") == {"auto:dssp": automatic_of("dssp")["dssp"]}
     assert {case.workers for case in chosen_cases("softmax,mlp", ", 8 workers; 16 workers;")} == {8, 16}
     found = chosen_cases("softmax, mlp", "softmax edge, 4 workers; pauses,softmax mild, 8  workers,share 5%; ,")
     assert len(found) == 19 and all(case.model == "softmax" for case in found)
