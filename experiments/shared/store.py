@@ -64,6 +64,7 @@ class Store(Generic[C, R]):
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._locked = False
         directory.mkdir(parents=True, exist_ok=True)
 
     def name(self, cell: C) -> str:
@@ -122,13 +123,21 @@ class Store(Generic[C, R]):
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Locks the directory until the end of the block, and removes what a killed run has left. Raises Busy."""
+        """Locks the directory until the end of the block, and removes what a killed run has left. Within such a block
+        of the same store it does nothing. Raises Busy."""
+        if self._locked:
+            yield
+            return
         with alone(self.directory):
             for path in self.directory.glob(f".*{self.suffix}.*"):
                 path.unlink(missing_ok=True)
             for path in self.directory.glob(f"{SCRATCH}*"):
                 shutil.rmtree(path, ignore_errors=True)
-            yield
+            self._locked = True
+            try:
+                yield
+            finally:
+                self._locked = False
 
 
 class JsonStore(Store[C, dict[str, Any]]):

@@ -16,6 +16,7 @@ if __name__ == "__main__":
     end_quietly()
 
 import argparse
+import contextlib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -183,13 +184,15 @@ def worth(runs: pd.DataFrame, strategy: str) -> Table:
         "target",
         "a fixed strategy, chosen by the other seeds",
     ]
-    return head, [
+    rows = [
         ["regret, mean", f"{np.mean(regret):.2f}", "1.05", f"{np.mean(scatter):.2f}" if scatter else "-"],
         ["regret, worst cell", f"{max(regret):.2f}", "1.15", f"{max(scatter):.2f}" if scatter else "-"],
         ["time of all cells over that of the best single fixed strategy", f"{own_s / min(fixed_s):.2f}", "0.90", ""],
-        ["faster than the best fixed strategy where the regime changes", f"{sum(changing)} of {len(changing)} cells",
-         "90 %", ""],
-    ]  # fmt: skip
+    ]
+    if changing:
+        faster = f"{sum(changing)} of {plural(len(changing), 'cell')}"
+        rows.append(["faster than the best fixed strategy where the regime changes", faster, "90 %", ""])
+    return head, rows
 
 
 def write_page(page: Path, found: pd.DataFrame, runs: pd.DataFrame, strategy: str, part: str = "regret") -> None:
@@ -211,11 +214,24 @@ def run(options: argparse.Namespace, console: Console) -> None:
         raise SereneError(f"{choices(map(str, files))}: expected a different file for each output")
     for file in files:
         outputs.check_file(file, outputs.MB)
-    recorded, store, parallel = Recorded(options.recorded), Store(options.out), Parallel(options.parallel)
+    recorded, store = Recorded(options.recorded), Store(options.out)
+    with contextlib.nullcontext() if options.so_far else store.alone():
+        _compare(chosen, automatic, seeds, recorded, store, options, console)
+
+
+def _compare(
+    chosen: list[Case],
+    automatic: Mapping[str, str],
+    seeds: Sequence[int],
+    recorded: Recorded,
+    store: Store,
+    options: argparse.Namespace,
+    console: Console,
+) -> None:
+    parallel = Parallel(options.parallel)
     if options.mininet and not options.so_far:
         wanted = {case.share: grid.TOGETHER[case.share] for case in chosen}
-        with store.alone():
-            parallel = replace(parallel, emulated=side_by_side.agree(wanted, options.out, console))
+        parallel = replace(parallel, emulated=side_by_side.agree(wanted, options.out, console))
 
     _confirm(recorded, chosen, seeds, store, console, None if options.so_far else parallel)
 

@@ -1,7 +1,8 @@
-"""The study's emulated runs as a file in docs/results, and the tables of docs/straggler-study.md that follow from it.
+"""The study's emulated runs as a file in docs/results; the tables and the first picture of docs/straggler-study.md that
+follow from it.
 
 python -m serene.experiments.straggler_study.results                        # the page, from the file
-python -m serene.experiments.straggler_study.results --study runs/straggler # the file from a study's runs, too
+python -m serene.experiments.straggler_study.results --study runs/straggler # also the file, with a study's runs
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ if __name__ == "__main__":
     end_quietly()
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -20,14 +22,16 @@ from serene.arguments import Parser, command
 from serene.errors import SereneError, choices
 from serene.experiments.shared import page_tables, terminal
 from serene.experiments.shared.machine import ROOT
-from serene.experiments.straggler_study import grid, names
+from serene.experiments.straggler_study import grid, names, pictures
 from serene.experiments.straggler_study.headline import SLOW, needed
 from serene.experiments.straggler_study.names import SWITCHES, percent
-from serene.experiments.straggler_study.study import Spread, Table
+from serene.experiments.straggler_study.study import Spread, Study, Table
+from serene.experiments.straggler_study.trace import Store
 from serene.palette import look
 from serene.process import outputs
 
 FILE, PAGE = ROOT / "docs" / "results" / "straggler.csv", ROOT / "docs" / "straggler-study.md"
+PICTURE = ROOT / "docs" / "images" / "straggler-answer.png"
 WHICH = ["model", "workers", "steps", "way", "strategy", "straggler", "share", "seed"]  # of a run
 COLUMNS = [
     *WHICH, "target_s", "target_steps", "final_accuracy", "measured_share",
@@ -151,11 +155,29 @@ def scapy(runs: pd.DataFrame) -> str:
     )
 
 
+def first(runs: pd.DataFrame) -> pd.DataFrame:
+    """The whole seeds of the full grid's first training."""
+    its = (runs[["model", "straggler", "workers", "steps"]] == [*SLOW, grid.LONG.steps]).all(axis=1)
+    return whole_seeds(runs[its])
+
+
+def recorded(runs: pd.DataFrame) -> Study:
+    """The full grid with the results of these runs of its first training."""
+    full = grid.full()
+    cells = [
+        {"model": cell.model, "workers": cell.workers, "steps": cell.steps, "way": names.way(cell),
+         "strategy": cell.strategy, "straggler": cell.straggler, "share": cell.share, "seed": cell.seed,
+         "cell": cell, "group": replace(cell, seed=0)} for cell in full.headline
+    ]  # fmt: skip
+    study = Study(full, Store(FILE.parent))  # no result is read from there
+    study.runs = pd.DataFrame(cells).merge(first(runs), on=WHICH)
+    return study
+
+
 def parts(runs: pd.DataFrame) -> dict[str, str]:
     """The parts of the page that follow from the runs, by name."""
     quick, full = (runs[(runs["steps"] == grid.QUICK.steps) == which] for which in (True, False))
-    quick = whole_seeds(quick[quick["straggler"] == grid.SLOW])
-    mine = whole_seeds(full[(full[["model", "straggler", "workers"]] == [*SLOW]).all(axis=1)])
+    quick, mine = whole_seeds(quick[quick["straggler"] == grid.SLOW]), first(runs)
     shares, beside, of_quick = by_share(mine), others(full), by_share(quick)
     tables = {
         "times": times(shares), "against": against(shares), "strategies": strategies(shares),
@@ -176,6 +198,7 @@ def main() -> None:
     if options.study:
         runs = pd.concat([read(), read(options.study / "runs.csv")[COLUMNS].round(4)])
         outputs.write_text(FILE, runs.drop_duplicates(WHICH, keep="last").sort_values(WHICH).to_csv(index=False))
+        pictures.answer(recorded(read()), SLOW, grid.SHARES, PICTURE, wide=True)
     page_tables.write(PAGE, parts(read()))
     terminal.console().print(f"{PAGE}", highlight=False)
 

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -102,6 +103,25 @@ def test_best_fixed_strategy_has_zero_regret(tmp_path: Path, monkeypatch: pytest
     assert len(runs) == 10
     assert float(runs["quorum:3"]["s_to_until"]) == pytest.approx(took("quorum:3"), abs=1e-3)
     assert runs["asp"]["seed"] == "1" and float(runs["asp"]["share"]) == 0.65
+
+
+def test_a_second_command_with_the_same_out_is_refused_until_the_first_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also between two sweeps, when the targets are computed. Otherwise the first would fail at its next sweep."""
+    case, second = Case("softmax", "mild", 0.65, "always", 4), list[str]()
+    given = ("--strategies", "ssp:2", "--cells", case.name, "--seeds", 4, "--out", tmp_path)
+
+    def between(*known: Any) -> dict[Case, float]:
+        if not second:
+            second.append("")
+            second[:] = [called(main, *given).stderr]
+        return targets(*known)
+
+    monkeypatch.setattr(regret, "targets", between)
+    done = called(main, *given)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{tmp_path} is in use by another run: wait for it, or choose another OUT" in second[0]
 
 
 def test_each_output_has_its_own_file(tmp_path: Path) -> None:
@@ -323,10 +343,12 @@ def test_strategy_worth_matches_a_calculation_by_hand() -> None:
     head, found = worth(pd.DataFrame([*rows, row("only fixed", "bsp", 1, 1.0)]), "auto:pacing")
     assert head[:2] == ["over 2 cells", "pacing"]
     assert [each[1:] for each in found] == [
-        ["0.95", "1.05", "1.28"], ["1.00", "1.15", "1.56"], ["0.97", "0.90", ""], ["1 of 1 cells", "90 %", ""],
+        ["0.95", "1.05", "1.28"], ["1.00", "1.15", "1.56"], ["0.97", "0.90", ""], ["1 of 1 cell", "90 %", ""],
     ]  # fmt: skip
     one = pd.DataFrame([each for each in rows if each["seed"] == 0])
     assert [each[3] for each in worth(one, "auto:pacing")[1]] == ["-", "-", "", ""]
+    calm = pd.DataFrame([each for each in rows if each["straggler"] == STRAGGLERS["none"]])
+    assert [each[1] for each in worth(calm, "auto:pacing")[1]] == ["1.00", "1.00", "1.00"], "no regime changes"
 
 
 def test_regret_summary_row_has_count_mean_and_maximum() -> None:

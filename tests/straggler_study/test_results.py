@@ -11,15 +11,18 @@ import pytest
 from serene.errors import SereneError
 from serene.experiments.shared import page_tables
 from serene.experiments.straggler_study import grid, names
+from serene.experiments.straggler_study.headline import SLOW
 from serene.experiments.straggler_study.results import (
     COLUMNS,
     PAGE,
     against,
     by_share,
     counted,
+    first,
     others,
     parts,
     read,
+    recorded,
     times,
 )
 
@@ -73,6 +76,15 @@ def test_trainings_are_shown_apart_and_by_whole_seeds() -> None:
     assert head[2:] == ["mlp, slow_worker (p 0.15, +0.5–2.0x), 8 workers, wanted 30 %",
                         "mlp, pauses (p 0.01, +7.6x), 4 workers, wanted 30 %"]  # fmt: skip
     assert rows == [[names.EMBEDDED, "BSP", "7.0 (31 %)", "8.0 (31 %)"], [names.GLOO, "BSP", "9.0 (31 %)", ""]]
+
+
+def test_the_picture_has_every_whole_seed_of_the_first_training() -> None:
+    study, runs = recorded(read()), first(read())
+    for share in grid.SHARES:
+        cells = study.headline(SLOW, share)
+        drawn = {(names.way(cell), cell.strategy): list(study.of(cell)["target_s"]) for cell in cells}
+        mine = runs[runs["share"] == share].sort_values("seed").groupby(["way", "strategy"])["target_s"]
+        assert drawn == {key: list(its) for key, its in mine}
 
 
 def test_a_lost_contribution_shows_on_the_page() -> None:

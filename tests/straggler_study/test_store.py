@@ -197,7 +197,10 @@ def test_store_is_locked_and_removes_leftovers(tmp_path: Path) -> None:
     (tmp_path / ".run-x").mkdir()  # a training's, where OUT=runs
     with store.alone():
         assert {path.name for path in tmp_path.iterdir()} == {".lock", ".run-x"}
-        with pytest.raises(Busy, match="in use by another run"), Store(tmp_path).alone():
-            pass
-    with store.alone():
+        for _ in range(2):
+            with pytest.raises(Busy, match="in use by another run"), Store(tmp_path).alone():
+                pass
+            with store.alone():  # as in a sweep of a command that locks it for several
+                pass
+    with Store(tmp_path).alone():
         pass
