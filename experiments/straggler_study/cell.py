@@ -9,8 +9,10 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cache, lru_cache
 from typing import Any
 
-from serene.controller.automatic import AUTOMATIC, Automatic, automatic_parts, load, source
+from serene.controller.automatic import AUTOMATIC, Automatic, BadAutomatic, automatic_parts, load, source
+from serene.controller.automatic.base import DECISION_TIMEOUT_S
 from serene.errors import SereneError, choices
+from serene.process.interrupts import time_limit
 from serene.program import Program
 from serene.racks import Racks
 from serene.strategy import BSP, NAMES, BadStrategy, Strategy, parse
@@ -224,6 +226,11 @@ def first_strategy(text: str) -> Strategy:
 
 
 def check_strategy(text: str, workers: int) -> None:
-    """Raises BadStrategy or BadAutomatic for a strategy that does not exist, or that so many workers cannot have."""
-    automatic(text)
+    """Raises BadStrategy or BadAutomatic for a strategy that does not exist, or that so many workers cannot have; also
+    if its file takes longer than a controller lets it."""
+    try:
+        with time_limit(DECISION_TIMEOUT_S):
+            automatic(text)
+    except TimeoutError as error:
+        raise BadAutomatic(f"{text}: {error}") from None
     first_strategy(text).compile(range(workers))

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -161,7 +161,7 @@ class _TooLong(BaseException):
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
     """Interrupts a block of foreign code that takes longer. Raises TimeoutError after it, also if the code has caught
-    the interrupt. Only the main thread has a limit."""
+    the interrupt, or has raised an exception of its own. Only the main thread has a limit."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -174,12 +174,15 @@ def time_limit(seconds: float) -> Iterator[None]:
         raise _TooLong
 
     handler, others = signal.signal(signal.SIGALRM, end), signal.setitimer(signal.ITIMER_REAL, seconds)
-    with suppress(_TooLong):
+    try:
         try:
             yield
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, handler)
             signal.setitimer(signal.ITIMER_REAL, *others)
+    except BaseException as error:
+        if not late or isinstance(error, Interrupted):
+            raise
     if late:
         raise TimeoutError(f"no answer within {seconds:g} s")

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from serene.controller.automatic import BadAutomatic
 from serene.errors import SereneError
 from serene.experiments.shared.page_tables import read
 from serene.experiments.straggler_study import late, regret
@@ -258,6 +259,14 @@ def test_strategies_and_cells_of_the_comparison_are_chosen_by_name() -> None:
     assert len(found) == 19 and all(case.model == "softmax" for case in found)
     assert {(case.rate, case.workers) for case in found} == {("edge", 4), ("mild", 8)}
     assert {case.share for case in chosen_cases("softmax", "5%")} == {0.05}, "not 65 %"
+
+
+def test_strategy_whose_file_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("serene.experiments.straggler_study.cell.DECISION_TIMEOUT_S", 0.2)
+    file = tmp_path / "endless.py"
+    file.write_text("while True: pass\n")
+    with pytest.raises(BadAutomatic, match=r"endless\.py:Mine: no answer within 0\.2 s"):
+        automatic_of(f"{file}:Mine")
 
 
 def test_cells_are_chosen_by_the_names_that_a_straggler_of_ones_own_gives_them(tmp_path: Path) -> None:
