@@ -21,12 +21,12 @@ class WorkerView:
     """One worker, by the switch's counters and its reports. Times in seconds; None: not known yet.
 
     is_member: the others may have to wait for it; False while it is evicted. rounds: iterations that it has contributed
-    since the session began. silent_s: since its last packet or report. iteration_s, compute_s, slowest_s, latest_s: of
-    its recent iterations, the mean time of a whole one, and the mean, the longest and the latest time of computing.
-    waiting_share: the share, 0 to 1, of its recent time in the present epoch in which it waited for others. loss,
-    momentum (of its optimiser, 0 to less than 1): its last reported values. agreement, agreement_after: the mean
-    cosines, recently, of its gradient with the others' of the same exchange, and of its next gradient with these (-1 to
-    1).
+    since the session began. silent_s: since its last packet or report. iteration_s, busy_s, compute_s, slowest_s,
+    latest_s: of its recent iterations, the mean time of a whole one, the mean without waiting for others, and the mean,
+    the longest and the latest time of computing. waiting_share: the share, 0 to 1, of its recent time in the present
+    epoch in which it waited for others. loss, momentum (of its optimiser, 0 to less than 1): its last reported values.
+    agreement, agreement_after: the mean cosines, recently, of its gradient with the others' of the same exchange, and
+    of its next gradient with these (-1 to 1).
     """
 
     id: int
@@ -42,6 +42,7 @@ class WorkerView:
     momentum: float | None = None
     agreement: float | None = None
     agreement_after: float | None = None
+    busy_s: float | None = None
 
 
 @dataclass(frozen=True)

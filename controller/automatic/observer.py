@@ -42,6 +42,7 @@ class _Measured(NamedTuple):
     waiting_share: Known = None
     agreement: Known = None
     agreement_after: Known = None
+    busy_s: Known = None
 
 
 @dataclass
@@ -82,8 +83,8 @@ class Observer:
         known = self._workers.get(worker) or _Worker()
         if known.measured is None:  # most decisions see no new reading
             known.measured = _measured(list(known.readings))
-        times, cosines = known.measured[:5], known.measured[5:]
-        return WorkerView(worker, is_member, rounds, silent_s, *times, known.loss, known.momentum, *cosines)
+        times, others = known.measured[:5], known.measured[5:]
+        return WorkerView(worker, is_member, rounds, silent_s, *times, known.loss, known.momentum, *others)
 
 
 def _measured(steps: Sequence[Reading]) -> _Measured:
@@ -92,12 +93,15 @@ def _measured(steps: Sequence[Reading]) -> _Measured:
     first, last = steps[0], steps[-1]
     each = [(b.compute_s - a.compute_s) / (b.computed - a.computed) for a, b in pairwise(steps)]
     compute = (last.compute_s - first.compute_s) / (last.computed - first.computed)
-    iteration, done = None, last.iterations - first.iterations
+    iteration, busy, done = None, None, last.iterations - first.iterations
     if done:
         exchanged = last.network_s + last.waiting_s - first.network_s - first.waiting_s
         iteration = compute + exchanged / done
+        waited = _waiting_share(steps)
+        busy = None if waited is None else iteration * (1 - waited)
+    # Waiting under another strategy says nothing of this one.
     waiting = _waiting_share([step for step in steps if step.epoch == last.epoch])
-    return _Measured(iteration, compute, max(each), each[-1], waiting, *_agreement(steps))
+    return _Measured(iteration, compute, max(each), each[-1], waiting, *_agreement(steps), busy)
 
 
 def _agreement(steps: Sequence[Reading]) -> tuple[float | None, float | None]:
@@ -112,8 +116,7 @@ def _agreement(steps: Sequence[Reading]) -> tuple[float | None, float | None]:
 
 
 def _waiting_share(steps: Sequence[Reading]) -> float | None:
-    """The share of time spent waiting. All steps are of one epoch, since measurements under another strategy do not
-    apply to this one."""
+    """The share of time spent waiting, from the first of these readings to the last."""
     first, last = steps[0], steps[-1]
     waited = last.waiting_s - first.waiting_s
     total = waited + last.compute_s - first.compute_s + last.network_s - first.network_s

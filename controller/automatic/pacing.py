@@ -139,7 +139,7 @@ class Pacing(Automatic):
         """The strategy, and the reason. t: seconds since the session began. fresh: the workers that have computed an
         iteration since the last decision."""
         computes_s = fastest.compute_s or 0.0
-        step_s = _busy_s(fastest) or computes_s
+        step_s = fastest.busy_s or computes_s
 
         def behind(seconds: float | None) -> float:
             return ((seconds or 0.0) - computes_s) / step_s
@@ -291,10 +291,3 @@ def _left(workers: Sequence[WorkerView]) -> float | None:
     ]
     before, after = (sum(each) for each in zip(*pairs, strict=True)) if pairs else (0.0, 0.0)
     return after / before if before > LEAST_AGREEMENT * len(pairs) else None
-
-
-def _busy_s(worker: WorkerView) -> float | None:
-    """Seconds of a worker's step without waiting."""
-    if worker.iteration_s is None or worker.waiting_share is None:
-        return None
-    return worker.iteration_s * (1 - worker.waiting_share)

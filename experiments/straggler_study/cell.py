@@ -27,6 +27,7 @@ TREE, NO_SWITCH = "tree", "none"  # data planes of a cell, beside the compiled p
 LEARNERS = (*architectures.MODELS, SOFTMAX, NOTHING)
 LANES = 320  # values in a packet of the MTU-1500 program, by which rates are counted
 RESULTS_VERSIONS = {"simulated": 6, "emulated": 5}  # an engine's is to be raised when its earlier results are wrong
+OBSERVATIONS = 1  # as RESULTS_VERSIONS, of what automatic strategies are shown in virtual time
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,8 @@ class Cell:
         parts: list[Any] = [RESULTS_VERSIONS.get(self.engine), _compiled(self.data_plane), self.to_dict()]
         if self.automatic:
             parts.append(automatic_source(self.strategy))
+            if self.engine == "simulated":
+                parts.append(OBSERVATIONS)
         if isinstance(profile := stragglers.parse(self.straggler), stragglers.Recorded):
             parts.append(sorted(profile.rows.items()))
         text = json.dumps(parts, sort_keys=True)

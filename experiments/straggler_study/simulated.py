@@ -225,6 +225,7 @@ class Simulation:
         worker.done = step
         reports.sums["waiting_s"] += read.waited_s
         reports.sums["network_s"] += env.now - pushed - read.waited_s
+        reports.epoch = read.epoch
         reports.send("computing", env.now, step, loss)
         evaluated = step % cell.eval_every == 0 or step == cell.steps
         accuracy = worker.learner.accuracy() if evaluated else float("nan")
@@ -373,11 +374,13 @@ class Queue:
 @dataclass
 class Reports:
     """A worker's reports, as `serene.client.Session` sends them. sums: seconds since the run began, which the
-    simulation adds to, as to agreement. momentum: of the optimiser. latest: the last report that was sent."""
+    simulation adds to, as to agreement. momentum: of the optimiser. epoch: of the last read. latest: the last
+    report that was sent."""
 
     momentum: float = 0.0
     agreement: Agreement = field(default_factory=Agreement)
     sums: Report = field(default_factory=lambda: Report(compute_s=0.0, network_s=0.0, waiting_s=0.0))
+    epoch: int | None = None
     latest: Report | None = None
     _sent_at: float = -REPORT_EVERY_S
 
@@ -388,7 +391,7 @@ class Reports:
         if force or ended or now - self._sent_at >= REPORT_EVERY_S:
             self._sent_at = now
             self.latest = {
-                "state": state, "iteration": iteration, "loss": loss, "momentum": self.momentum,
+                "state": state, "iteration": iteration, "epoch": self.epoch, "loss": loss, "momentum": self.momentum,
                 **self.sums, **self.agreement.facts(),
             }  # fmt: skip
 

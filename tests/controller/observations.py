@@ -10,7 +10,7 @@ from serene.strategy import BSP, Strategy
 
 
 def view(worker: int, pace: float = 0.1, **fields: Any) -> WorkerView:
-    whole = WorkerView(worker, True, 10, 0.0, pace * 1.2, pace, pace, pace, 0.1, 1.0)
+    whole = WorkerView(worker, True, 10, 0.0, pace * 1.2, pace, pace, pace, 0.1, 1.0, busy_s=pace * 1.08)
     return replace(whole, **fields)
 
 

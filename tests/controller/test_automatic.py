@@ -171,7 +171,9 @@ def test_observed_waiting_share_is_that_of_the_present_epoch() -> None:
     observer = Observer()
     for step in range(8):
         observer.note(0, report(step, 0.1 * step, 0.1 * min(step, 4), epoch=1 if step < 4 else 2))
-    assert observer.view(0, rounds=8, is_member=True, silent_s=0.0).waiting_share == 0.0
+    view = observer.view(0, rounds=8, is_member=True, silent_s=0.0)
+    assert view.waiting_share == 0.0
+    assert (view.iteration_s, view.busy_s) == pytest.approx((1.1 / 7, 0.1)), "those of all recent iterations"
 
 
 def test_observed_agreement_is_that_of_recent_iterations() -> None:

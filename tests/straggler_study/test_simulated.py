@@ -195,6 +195,18 @@ def test_decision_that_names_nobody_keeps_workers_evicted(tmp_path: Path) -> Non
     assert [swap.strategy for swap in swaps] == ["BSP", "BSP, without 2", "SSP(1), without 2"]
 
 
+def test_waiting_before_a_swap_is_not_that_of_the_new_strategy(tmp_path: Path) -> None:
+    """The workers' reports have an epoch, as those of a session."""
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from serene.strategy import ASP, SSP\n"
+        "def Mine(seen):\n"
+        "    if (seen.waiting_share or 0) > 0.1:\n        return ASP() if seen.epoch == 1 else SSP(1)\n"
+    )
+    slow = replace(TIMING, strategy=f"auto:{file}:Mine", straggler="heterogeneous:factor=3,workers=0", steps=40)
+    assert [swap.strategy for swap in simulate(slow).swaps] == ["BSP", "ASP"]
+
+
 def test_strategy_that_changes_its_period_keeps_the_first_as_in_a_controller(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
