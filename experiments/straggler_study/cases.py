@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from serene.experiments.straggler_study.cell import SOFTMAX, TARGETS, Cell, Network
 from serene.experiments.straggler_study.grid import DATASET, LINKS, PARAMETERS, SHARES, computing, fixed, frame_bits
+from serene.workers import stragglers
 
 STEPS = 100
 STRAGGLERS = {
@@ -103,19 +104,24 @@ SIZES: dict[str, dict[int, tuple[tuple[str, ...], tuple[float, ...]]]] = {
 IN_MININET = ("none", "always", "random", "changing")  # stragglers of the cells in Mininet
 
 
-def in_mininet(stragglers: Sequence[str] = IN_MININET, steps: int = STEPS) -> Iterator[Case]:
+def within(kinds: Iterable[str], steps: int) -> list[str]:
+    """Those of STRAGGLERS that a run of so many steps has."""
+    return [kind for kind in kinds if getattr(stragglers.parse(STRAGGLERS[kind]), "first", 1) <= steps]
+
+
+def in_mininet(kinds: Sequence[str] = IN_MININET, steps: int = STEPS) -> Iterator[Case]:
     """The cells that run in Mininet, at the largest share, through both switches."""
     for target in TARGETS:
         for rate in OPTIMISERS["mlp"]:
-            for straggler in stragglers:
+            for straggler in kinds:
                 yield Case("mlp", rate, SHARES[-1], straggler, 4, target, steps)
 
 
-def cases(stragglers: Sequence[str] = tuple(STRAGGLERS), steps: int = STEPS) -> Iterator[Case]:
+def cases(kinds: Sequence[str] = tuple(STRAGGLERS), steps: int = STEPS) -> Iterator[Case]:
     """All cells in virtual time with these stragglers, as `Case` has them."""
     for model, sizes in SIZES.items():
         for workers, (rates, shares) in sizes.items():
             for rate in rates:
                 for share in shares:
-                    for straggler in stragglers:
+                    for straggler in kinds:
                         yield Case(model, rate, share, straggler, workers, steps=steps)

@@ -35,7 +35,7 @@ from serene.errors import SereneError, choices, plural
 from serene.experiments.run.launch import with_sudo
 from serene.experiments.shared import page_tables, studies, terminal
 from serene.experiments.straggler_study import grid, side_by_side
-from serene.experiments.straggler_study.cases import IN_MININET, OPTIMISERS, STEPS, STRAGGLERS, Case, cases, in_mininet
+from serene.experiments.straggler_study.cases import IN_MININET, OPTIMISERS, STEPS, STRAGGLERS, Case, cases, in_mininet, within
 from serene.experiments.straggler_study.cell import Cell, check_strategy
 from serene.experiments.straggler_study.measures import curve, row
 from serene.experiments.straggler_study.recorded import PUBLISHED, Recorded
@@ -106,8 +106,8 @@ def chosen_cases(
     wanted = [settings for each in given if (settings := [setting for setting in each if setting])] or [[]]
     if straggler:
         parse(straggler)
-    stragglers = [straggler] if straggler else list(IN_MININET if mininet else STRAGGLERS)
-    every = list((in_mininet if mininet else cases)(stragglers, steps))
+    kinds = [straggler] if straggler else within(IN_MININET if mininet else STRAGGLERS, steps)
+    every = list((in_mininet if mininet else cases)(kinds, steps))
     mine = [case for case in every if case.model in models]
     if strangers := [model for model in models if model not in OPTIMISERS]:
         raise SereneError(f"no model {choices(strangers)}: expected {choices(OPTIMISERS)}")

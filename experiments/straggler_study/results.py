@@ -137,7 +137,7 @@ def counted(runs: pd.DataFrame) -> str:
     once = int((switch["contributions_sent"] == switch["contributions_applied"]).sum())
     return (
         f"- **Exactly once.** In {once} of {len(switch)} runs of both grids through a switch, with "
-        f"{int(switch['swaps'].sum())} live\n  swaps, each contribution was added once (sums over the workers)."
+        f"{int(switch['swaps'].sum()):,} live\n  swaps, each contribution was added once (sums over the workers)."
     )
 
 

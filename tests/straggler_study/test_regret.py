@@ -259,6 +259,8 @@ def test_strategies_and_cells_of_the_comparison_are_chosen_by_name() -> None:
     assert len(found) == 19 and all(case.model == "softmax" for case in found)
     assert {(case.rate, case.workers) for case in found} == {("edge", 4), ("mild", 8)}
     assert {case.share for case in chosen_cases("softmax", "5%")} == {0.05}, "not 65 %"
+    assert [case.straggler for case in chosen_cases("softmax", "mild, 32 workers", steps=34)] == [*STRAGGLERS]
+    assert "changing" not in {case.straggler for case in chosen_cases("softmax", "", steps=33)}, "it begins later"
 
 
 def test_strategy_whose_file_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
