@@ -35,7 +35,16 @@ from serene.errors import SereneError, choices, plural
 from serene.experiments.run.launch import with_sudo
 from serene.experiments.shared import page_tables, studies, terminal
 from serene.experiments.straggler_study import grid, side_by_side
-from serene.experiments.straggler_study.cases import IN_MININET, OPTIMISERS, STEPS, STRAGGLERS, Case, cases, in_mininet, within
+from serene.experiments.straggler_study.cases import (
+    IN_MININET,
+    OPTIMISERS,
+    STEPS,
+    STRAGGLERS,
+    Case,
+    cases,
+    in_mininet,
+    within,
+)
 from serene.experiments.straggler_study.cell import Cell, check_strategy
 from serene.experiments.straggler_study.measures import curve, row
 from serene.experiments.straggler_study.recorded import PUBLISHED, Recorded
