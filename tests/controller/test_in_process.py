@@ -262,6 +262,22 @@ async def test_decision_is_about_the_epoch_in_which_it_was_asked_for() -> None:
 
 
 @played
+async def test_decision_from_before_an_evicted_worker_left_is_dropped() -> None:
+    """No epoch begins then. The decision may name that worker, which would end the strategy."""
+    coordinator = Coordinator(settings(switch=f"127.0.0.1:{some_port()}"))  # which is never connected
+    jobs = coordinator.jobs
+    jobs.create(2, BSP())
+    started(jobs)
+    evicted = jobs.plan_barrier(0, BSP(), {1}, "silent")
+    assert evicted is not None
+    jobs.swapped(evicted, NOW)
+    seen = JobEpoch.of(jobs[0])
+    jobs.left(jobs.plan_leave(0, 1, at(2), None), NOW)
+    assert jobs[0].epoch == seen.epoch
+    assert not await coordinator._enact(seen, Decision(BSP(), frozenset({1})), "evict")
+
+
+@played
 async def test_finished_job_has_no_automatic_strategy_in_its_status() -> None:
     """It decides nothing any more. Its last reason would be shown for ever."""
     jobs = running(1, BSP())
