@@ -75,6 +75,15 @@ def test_full_disk_ends_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert store.get(CELLS[0]) is not None
 
 
+def test_progress_shows_a_strategy_whose_file_has_brackets_in_its_name(tmp_path: Path) -> None:
+    """rich would take them for markup."""
+    program = tmp_path / "[" / "b].py"
+    program.parent.mkdir()
+    program.write_text("def Mine(seen): ...\n")
+    cell = replace(CELLS[0], strategy=f"auto:{program}:Mine")
+    assert sweep([cell], Store(tmp_path / "out"), quiet(), Parallel(1)) == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_result_being_written_is_kept_despite_a_signal(number: signal.Signals) -> None:
     kept = []
