@@ -114,6 +114,14 @@ class Store(store.Store[Cell, Trace]):
     def name(self, cell: Cell) -> str:
         return cell.digest
 
+    def get(self, cell: Cell) -> Trace | None:
+        """As for all stores. A file with another cell's result, copied or renamed, counts as damaged."""
+        found = super().get(cell)
+        if found is None or found.cell == cell:
+            return found
+        self.path(cell).unlink()
+        return None
+
     def read(self, path: Path) -> Trace:
         return Trace.load(path)
 
