@@ -104,7 +104,7 @@ def load(name: str, parameters: Mapping[str, object] | None = None) -> Automatic
     except SereneError as error:
         raise BadAutomatic(str(error)) from None
     except BaseException as error:  # the user's code
-        raise BadAutomatic(f"{name}: {type(error).__name__}: {error}") from None
+        raise BadAutomatic(f"{name}: {_of_load(error)}") from None
     return automatic
 
 
@@ -271,6 +271,15 @@ def in_words(error: BaseException, name: str = "") -> str:
     return f"{text} in line {lines[-1]}" if lines else text
 
 
+def _of_load(error: BaseException) -> str:
+    """The type and text of an error while a file is loaded; a user's exception may have no text, or a long one."""
+    kind = type(error).__name__
+    try:
+        return f"{kind}: {one_line(str(error), LONGEST_TROUBLE)}"
+    except Exception:
+        return kind
+
+
 def _shown(value: object) -> str:
     return one_line(repr(value), 100)
 
@@ -290,7 +299,7 @@ def _from_file(name: str) -> Any:
     except Interrupted:
         raise
     except BaseException as error:  # it may even exit
-        raise BadAutomatic(f"{file}: {type(error).__name__}: {error}") from None
+        raise BadAutomatic(f"{file}: {_of_load(error)}") from None
     usable = [key for key, value in vars(module).items() if _usable(value, module.__name__)]
     if attribute not in usable:
         if usable and not attribute:

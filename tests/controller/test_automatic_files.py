@@ -92,6 +92,13 @@ def test_bad_strategy_files_are_refused(own: Path, tmp_path: Path) -> None:
     own.write_text("class Lazy:\n    def __getattribute__(self, name):\n        raise OSError(name)\nlazy = Lazy()\n")
     with pytest.raises(BadAutomatic, match=r"my_strategy.py:Impatient: OSError: __"):
         load(f"{own}:Impatient")
+    own.write_text("raise ValueError('ill\\x1b[31m\\n' + 'x' * 10**6)")
+    with pytest.raises(BadAutomatic, match=r"my_strategy.py: ValueError: ill\\x1b\[31m\\nxxx+\.\.\.$") as long:
+        load(f"{own}:Impatient")
+    assert len(str(long.value)) < 700
+    own.write_text("class Rude(Exception):\n    def __str__(self): return 1 / 0\nraise Rude\n")
+    with pytest.raises(BadAutomatic, match=r"my_strategy.py: Rude$"):
+        load(f"{own}:Impatient")
     own.write_bytes(b"#" * (LARGEST + 1))
     with pytest.raises(BadAutomatic, match=f"longer than {LARGEST} bytes"):
         load(f"{own}:Impatient")
