@@ -58,6 +58,7 @@ from serene.workers.stragglers import parse
 
 GROUP = 64  # packets in one event of SimPy, at most
 LONGEST_ERROR = 500  # characters
+LOAD_S = 120.0  # for a strategy's file to load, which was in time before the study began: now other cells run, too
 SWAP_S = 1e-3  # what a policy's write takes, as serenectl reports it
 SPOKE = ("contributions", "repeats", "blocked")  # counters that grow when the switch gets a worker's PUSH
 
@@ -103,7 +104,7 @@ class Simulation:
     """A cell's run in virtual time. group: packets in one event. Raises as `Cell.check`."""
 
     def __init__(self, cell: Cell, *, group: int = GROUP) -> None:
-        cell.check()
+        cell.check(LOAD_S)
         self.cell = cell
         self._group = group
         self._env = simpy.Environment()
