@@ -42,6 +42,13 @@ def test_straggler_page_matches_the_committed_runs() -> None:
     assert page_tables.filled(PAGE, parts(read())) == PAGE.read_text()
 
 
+def test_page_names_the_number_of_runs() -> None:
+    page = PAGE.read_text()
+    quick, full = ([cell.engine for cell in grid.GRIDS[name]().cells()] for name in ("quick", "full"))
+    assert f" {quick.count('emulated')} emulated runs and {quick.count('simulated')} simulated ones" in page
+    assert f" {full.count('emulated')} emulated runs; some" in page
+
+
 def test_a_missed_target_is_counted_and_not_averaged() -> None:
     found = runs({"target_s": 6.0}, {"target_s": 7.0, "seed": 2}, {"way": names.SERVER, "target_s": None})
     _, rows = times(by_share(found))
