@@ -7,8 +7,8 @@ import inspect
 import sys
 import traceback
 import typing
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
@@ -172,6 +172,19 @@ def _first(name: str) -> ModuleSpec | None:
     """Where an import finds the first part of a user's module. Modules that pip installed as editable may have a finder
     of their own."""
     return next((spec for finder in sys.meta_path if (spec := finder.find_spec(name, None)) is not None), None)
+
+
+@contextmanager
+def fresh_modules() -> Iterator[None]:
+    """Drops the user's modules that a strategy imports in the block: what they keep must not reach another run."""
+    before = {*sys.modules}
+    try:
+        yield
+    finally:
+        for name in sys.modules.keys() - before:
+            file = getattr(sys.modules[name], "__file__", None) or ""
+            if file.endswith(".py") and name.partition(".")[0] not in NOT_OWN and not INSTALLED & {*Path(file).parts}:
+                del sys.modules[name]
 
 
 def _program(source: str | bytes) -> str:

@@ -39,6 +39,7 @@ from serene.controller.automatic import (
     terms,
 )
 from serene.controller.automatic.base import DECISION_TIMEOUT_S
+from serene.controller.automatic.loading import fresh_modules
 from serene.controller.switch.silence import Silence, spoken
 from serene.errors import SereneError, choices, one_line
 from serene.experiments.straggler_study.cell import LANES, Cell, automatic, first_strategy
@@ -338,6 +339,11 @@ def _plane(cell: Cell, size: int, strategy: Strategy) -> DataPlane:
 
 def simulate(cell: Cell) -> Trace:
     """Simulates a cell. Raises Stuck, or as `Cell.check`."""
+    with fresh_modules():
+        return _simulate(cell)
+
+
+def _simulate(cell: Cell) -> Trace:
     if cell.model not in architectures.MODELS:
         return Simulation(cell).run()
     data.keep(cell.dataset)  # all workers use it, and so will this process's next cells

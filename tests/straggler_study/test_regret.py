@@ -237,6 +237,14 @@ def test_edited_records_are_refused(tmp_path: Path, column: str, text: str, mess
     assert message.format(**named) in str(refused.value)
 
 
+def test_target_is_recorded_for_the_same_training_alone() -> None:
+    recorded, case = Recorded(PARTS["regret"].runs), Case("softmax", "mild", 0.65, "always", 4)
+    assert recorded.until(case) == recorded.until(replace(case, straggler="none", share=0.05)) == 0.6735
+    assert recorded.until(replace(case, steps=60)) is None
+    targets = [recorded.until(replace(case, **other)) for other in ({"workers": 8}, {"rate": "edge"}, {"model": "mlp"})]
+    assert len({0.6735, *targets}) == 4
+
+
 def test_run_that_misses_its_target_counts_double_its_length(tmp_path: Path) -> None:
     cell, store = Cell(model="softmax", steps=6, workers=2, until=1.0), Store(tmp_path)
     sweep([cell], store, Console(file=StringIO()), Parallel(1))

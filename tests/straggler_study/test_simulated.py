@@ -197,6 +197,22 @@ def test_strategy_file_may_load_slowly_beside_other_cells(tmp_path: Path, monkey
     assert len(simulate(cell).steps) == 1
 
 
+def test_what_a_strategys_module_keeps_does_not_reach_another_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise results would depend on which process ran which cells before."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "kept_by_mine.py").write_text("asked = 0\n")
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import kept_by_mine\nfrom serene.strategy import ASP, BSP\n"
+        "def Mine(seen):\n    kept_by_mine.asked += 1\n    return ASP() if kept_by_mine.asked > 5 else BSP()\n"
+    )
+    first, second = (simulate(replace(TIMING, strategy=f"auto:{file}:Mine")) for _ in range(2))
+    assert [swap.strategy for swap in first.swaps] == ["BSP", "ASP"]
+    assert first.swaps == second.swaps and first.steps.tobytes() == second.steps.tobytes()
+
+
 def test_decision_that_names_nobody_keeps_workers_evicted(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
