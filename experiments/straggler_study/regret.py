@@ -30,7 +30,7 @@ from rich.console import Console
 
 from serene.arguments import Parser, whole
 from serene.controller.automatic import AUTOMATIC as PREFIX
-from serene.controller.automatic import SHIPPED
+from serene.controller.automatic import SHIPPED, automatic_parts
 from serene.errors import SereneError, choices, plural
 from serene.experiments.run.launch import with_sudo
 from serene.experiments.shared import page_tables, studies, terminal
@@ -212,11 +212,19 @@ def run(options: argparse.Namespace, console: Console) -> None:
     files = [file for file in (options.csv, options.runs, options.page) if file]
     if len({file.resolve() for file in files}) < len(files):
         raise SereneError(f"{choices(map(str, files))}: expected a different file for each output")
+    read = [options.straggler.partition("trace:")[2], *map(_program, automatic.values())]
     for file in files:
+        if file.resolve() in [Path(each).resolve() for each in read if each]:
+            raise SereneError(f"{file}: is read by this command: expected another file for its output")
         outputs.check_file(file, outputs.MB)
     recorded, store = Recorded(options.recorded), Store(options.out)
     with contextlib.nullcontext() if options.so_far else store.alone():
         _compare(chosen, automatic, seeds, recorded, store, options, console)
+
+
+def _program(strategy: str) -> str:
+    """The file of a user's own strategy, else empty."""
+    return automatic_parts(strategy)[0].rpartition(":")[0] if strategy.startswith(PREFIX) else ""
 
 
 def _compare(

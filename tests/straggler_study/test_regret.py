@@ -133,6 +133,18 @@ def test_each_output_has_its_own_file(tmp_path: Path) -> None:
     assert "a.csv: expected a different file for each output" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["mine.py", "delays.csv"])
+def test_outputs_do_not_replace_the_users_own_files(tmp_path: Path, name: str) -> None:
+    program, delays = tmp_path / "mine.py", tmp_path / "delays.csv"
+    program.write_text("def Mine(seen): ...\n")
+    delays.write_text("worker,iteration,factor\n0,5,2\n")
+    before = (tmp_path / name).read_text()
+    given = ("--strategies", f"{program}:Mine", "--straggler", f"trace:{delays}", "--cells", "4 workers")
+    done = called(main, *given, "--csv", tmp_path / name, "--out", tmp_path / "out")
+    assert done.returncode == 1 and f"{name}: is read by this command" in done.stderr
+    assert (tmp_path / name).read_text() == before and not (tmp_path / "out").exists()
+
+
 def test_unusable_records_are_refused_before_runs_begin(tmp_path: Path) -> None:
     done = called(main, "--recorded", tmp_path, "--out", tmp_path / "out")
     assert (done.returncode, [*tmp_path.iterdir()]) == (1, [])
