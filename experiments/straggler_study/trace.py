@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -119,7 +120,8 @@ class Store(store.Store[Cell, Trace]):
         found = super().get(cell)
         if found is None or found.cell == cell:
             return found
-        self.path(cell).unlink()
+        with suppress(OSError):  # as for a damaged one
+            self.path(cell).unlink()
         return None
 
     def read(self, path: Path) -> Trace:
