@@ -214,6 +214,9 @@ def test_finished_runs_are_shown_without_records_that_differ(tmp_path: Path) -> 
     (made,) = (tmp_path / "here").glob("*.npz")
     made.write_bytes(made.read_bytes()[:1000])
     assert so_far("here", other) == 0, "as if it had not been made"
+    given = ("--cells", case.name, "--recorded", PARTS["regret"].runs, "--out", tmp_path / "none")
+    done = called(main, "--so-far", "--strategies", "auto,ssp:2", *given)
+    assert (done.returncode, "ssp:10" in done.stdout, "ssp:2" in done.stdout) == (0, True, False), "it was not run"
 
 
 @pytest.mark.parametrize(
