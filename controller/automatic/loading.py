@@ -14,7 +14,7 @@ from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import resolve_name
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, NoneType, UnionType
 from typing import Any, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -219,7 +219,18 @@ def _converted(
     missing = [key for key, parameter in known.items() if parameter.default is parameter.empty and key not in given]
     if missing:
         raise BadAutomatic(f"{name}: parameter {choices(missing)} is missing")
-    return {key: _value(name, key, hints.get(key, str), value) for key, value in given.items()}
+    return {key: _value(name, key, _kind(hints.get(key), known[key]), value) for key, value in given.items()}
+
+
+def _kind(hint: Any, parameter: inspect.Parameter) -> Any:
+    """The type that a parameter's text is converted to: its annotation, as also in ``float | None``, or without one its
+    default's type."""
+    if hint is None:
+        return type(parameter.default) if type(parameter.default) in KINDS else str
+    if typing.get_origin(hint) in (typing.Union, UnionType):
+        some = [each for each in typing.get_args(hint) if each is not NoneType]
+        return some[0] if len(some) == 1 else hint
+    return hint
 
 
 def _value(name: str, key: str, kind: Any, value: object) -> object:

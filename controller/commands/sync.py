@@ -113,7 +113,10 @@ def sync_auto(
     controller: Url = None,
 ) -> None:
     """Start an automatic strategy: a program that chooses the strategy."""
-    given = _parameters(parameters or [])
+    words = parameters or []
+    if name.startswith("-"):  # parameters alone are those of the default
+        name, words = BEST, [name, *words]
+    given = _parameters(words)
     if ":" in name or name.endswith(".py"):
         name = str(Path(name).absolute())  # the controller may have been started elsewhere
     with job_of(controller, job) as (client, chosen):

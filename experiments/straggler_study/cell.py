@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cache, lru_cache
 from typing import Any
 
-from serene.controller.automatic import AUTOMATIC, Automatic, BadAutomatic, automatic_parts, load, source
+from serene.controller.automatic import AUTOMATIC, SHIPPED, Automatic, BadAutomatic, automatic_parts, load, source
 from serene.controller.automatic.base import DECISION_TIMEOUT_S
 from serene.errors import SereneError, choices
 from serene.process.interrupts import time_limit
@@ -222,7 +222,8 @@ def first_strategy(text: str) -> Strategy:
     try:
         return parse(text)
     except BadStrategy:
-        raise BadStrategy(f"no strategy {text!r}; expected {choices([*NAMES, AUTOMATIC + 'NAME'])}") from None
+        names = [*NAMES, *(AUTOMATIC + name for name in (*SHIPPED, "FILE.py:NAME"))]
+        raise BadStrategy(f"no strategy {text!r}; expected {choices(names)}") from None
 
 
 def check_strategy(text: str, workers: int, load_s: float | None = None) -> None:

@@ -107,15 +107,21 @@ def chosen_cases(
     if straggler:
         parse(straggler)
     stragglers = [straggler] if straggler else list(IN_MININET if mininet else STRAGGLERS)
-    mine = [case for case in (in_mininet if mininet else cases)(stragglers, steps) if case.model in models]
-    unmet = [settings for settings in wanted if not any(_has(case, settings) for case in mine)]
-    if unmet or not set(models) <= set(OPTIMISERS):
-        example = next(in_mininet() if mininet else cases()).name
-        raise SereneError(
-            f"no cell of the models {text} has {', '.join((unmet or wanted)[0])!r} in its name: models are "
-            f"{choices(OPTIMISERS)}, and a cell is called like {example!r}"
-        )
+    every = list((in_mininet if mininet else cases)(stragglers, steps))
+    mine = [case for case in every if case.model in models]
+    if strangers := [model for model in models if model not in OPTIMISERS]:
+        raise SereneError(f"no model {choices(strangers)}: expected {choices(OPTIMISERS)}")
+    for settings in wanted:
+        if not any(_has(case, settings) for case in mine):
+            having = f" has {', '.join(settings)!r} in its name" if settings else ""
+            raise SereneError(f"no cell of the models {text}{having}; {_possible(mine or every)}")
     return [case for case in mine if any(_has(case, settings) for settings in wanted)]
+
+
+def _possible(these: Iterable[Case]) -> str:
+    """What the settings of these cells may be."""
+    each = zip(*(case.name.split(", ") for case in these), strict=True)
+    return "settings are " + "; ".join(choices(dict.fromkeys(settings)) for settings in each)
 
 
 def _has(case: Case, settings: Iterable[str]) -> bool:

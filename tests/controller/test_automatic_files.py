@@ -74,6 +74,16 @@ def test_automatic_strategy_may_be_a_function(tmp_path: Path) -> None:
     assert load(f"{file}:steady", {"bound": "4"}).decide(seen(view(0))) == SSP(4)
 
 
+@pytest.mark.parametrize("parameter", ["bound: int | None = None", "bound: Optional[int] = None", "bound=2"])
+def test_parameter_that_may_be_none_or_has_no_annotation_is_converted(parameter: str, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    head = "from typing import Optional\nfrom serene.strategy import SSP\n"
+    file.write_text(f"{head}def steady(seen, {parameter}):\n    return SSP(bound)\n")
+    assert load(f"{file}:steady", {"bound": "4"}).decide(seen(view(0))) == SSP(4)
+    with pytest.raises(BadAutomatic, match="bound is a whole number, not 'four'"):
+        load(f"{file}:steady", {"bound": "four"})
+
+
 def test_bad_strategy_files_are_refused(own: Path, tmp_path: Path) -> None:
     with pytest.raises(BadAutomatic, match="has no automatic strategy 'Patient'; it has Impatient"):
         load(f"{own}:Patient")

@@ -79,6 +79,9 @@ def test_user_strategy_decides_until_a_manual_swap(trio: Trio, client: Controlle
     assert client.job(0).automatic is None
     ours = serenectl("sync", "auto", "--controller", client.url)
     assert (ours.returncode, ours.stdout) == (0, "job 0: automatic strategy pacing is on\n"), ours.stderr
+    nearer = serenectl("sync", "auto", "--near", "0.3", "--far=2", "--controller", client.url)
+    assert (nearer.returncode, nearer.stdout) == (0, "job 0: automatic strategy pacing is on\n"), nearer.stderr
+    assert automatic(client).parameters == {"near": "0.3", "far": "2"}
     refused = serenectl("sync", "auto", f"{file}:Mine", "--controller", client.url)
     assert (refused.returncode, refused.stderr) == (2, f"error: {file}:Mine: parameter bound is missing\n")
 

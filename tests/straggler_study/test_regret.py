@@ -304,6 +304,8 @@ def test_cells_are_chosen_by_the_names_that_a_straggler_of_ones_own_gives_them(t
         assert {case.workers for case in chosen_cases("softmax", "4 workers", straggler)} == {4}
         case = Case("softmax", "edge", 0.05, straggler, 8)
         assert chosen_cases("softmax", case.name, straggler) == [case]
+        with pytest.raises(SereneError, match=re.escape(f"; {case.name.split(', ')[2]}; 4 workers, 8 workers")):
+            chosen_cases("softmax", "none", straggler)
 
 
 def test_mininet_cells_use_both_switches_and_simulated_targets() -> None:
