@@ -7,8 +7,8 @@ import inspect
 import sys
 import traceback
 import typing
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.machinery import ModuleSpec, PathFinder
@@ -104,7 +104,7 @@ def load(name: str, parameters: Mapping[str, object] | None = None) -> Automatic
     except SereneError as error:
         raise BadAutomatic(str(error)) from None
     except BaseException as error:  # the user's code
-        raise BadAutomatic(f"{name}: {type(error).__name__}: {error}") from None
+        raise BadAutomatic(f"{name}: {_of_load(error)}") from None
     return automatic
 
 
@@ -172,6 +172,19 @@ def _first(name: str) -> ModuleSpec | None:
     """Where an import finds the first part of a user's module. Modules that pip installed as editable may have a finder
     of their own."""
     return next((spec for finder in sys.meta_path if (spec := finder.find_spec(name, None)) is not None), None)
+
+
+@contextmanager
+def fresh_modules() -> Iterator[None]:
+    """Drops the user's modules that a strategy imports in the block: what they keep must not reach another run."""
+    before = {*sys.modules}
+    try:
+        yield
+    finally:
+        for name in sys.modules.keys() - before:
+            file = getattr(sys.modules[name], "__file__", None) or ""
+            if file.endswith(".py") and name.partition(".")[0] not in NOT_OWN and not INSTALLED & {*Path(file).parts}:
+                del sys.modules[name]
 
 
 def _program(source: str | bytes) -> str:
@@ -282,6 +295,15 @@ def in_words(error: BaseException, name: str = "") -> str:
     return f"{text} in line {lines[-1]}" if lines else text
 
 
+def _of_load(error: BaseException) -> str:
+    """The type and text of an error while a file is loaded; a user's exception may have no text, or a long one."""
+    kind = type(error).__name__
+    try:
+        return f"{kind}: {one_line(str(error), LONGEST_TROUBLE)}"
+    except Exception:
+        return kind
+
+
 def _shown(value: object) -> str:
     return one_line(repr(value), 100)
 
@@ -301,7 +323,7 @@ def _from_file(name: str) -> Any:
     except Interrupted:
         raise
     except BaseException as error:  # it may even exit
-        raise BadAutomatic(f"{file}: {type(error).__name__}: {error}") from None
+        raise BadAutomatic(f"{file}: {_of_load(error)}") from None
     usable = [key for key, value in vars(module).items() if _usable(value, module.__name__)]
     if attribute not in usable:
         if usable and not attribute:

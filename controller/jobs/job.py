@@ -92,15 +92,18 @@ class EpochBegun:
 
 @dataclass(frozen=True)
 class JobEpoch:
-    """One epoch of one job. A decision carries it, so that an outdated one is recognised."""
+    """One epoch of one job. A decision carries it, so that an outdated one is recognised. left: how many workers have
+    left; when an evicted one leaves, no epoch begins."""
 
     job: int
     session: int
     epoch: int
+    left: int
 
     @classmethod
     def of(cls, job: Job) -> JobEpoch:
-        return cls(job.id, job.session, job.epoch)
+        left = sum(worker.state is WorkerState.LEFT for worker in job.workers)
+        return cls(job.id, job.session, job.epoch, left)
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def work(
     failures = []
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
-        TextColumn("{task.fields[last]}"),
+        TextColumn("{task.fields[last]}", markup=False),  # a strategy's file may have brackets in its name
     )  # fmt: skip
     with (
         Progress(*columns, console=console, refresh_per_second=2, transient=not console.is_terminal) as progress,

@@ -130,8 +130,8 @@ class Cell:
         own = {"network": Network(**given["network"]), "racks": RackNetwork(**racks) if racks is not None else None}
         return cls(**{**given, **own})
 
-    def check(self) -> None:
-        """Raises SereneError, which names the valid choices."""
+    def check(self, load_s: float | None = None) -> None:
+        """Raises SereneError, which names the valid choices. load_s: as for `check_strategy`."""
         if self.engine not in ENGINES:
             raise SereneError(f"engine {self.engine!r}: expected {choices(ENGINES)}")
         if self.model not in LEARNERS:
@@ -169,7 +169,7 @@ class Cell:
         elif self.exchange != "switch":
             raise SereneError(f"exchange {self.exchange!r}: the simulated engine has the switch alone")
         data.check_dataset(self.dataset)
-        check_strategy(self.strategy, self.workers)
+        check_strategy(self.strategy, self.workers, load_s)
         stragglers.check_workers(stragglers.parse(self.straggler), self.workers)
 
     @property
@@ -229,11 +229,11 @@ def first_strategy(text: str) -> Strategy:
         raise BadStrategy(f"no strategy {text!r}; expected {choices(names)}") from None
 
 
-def check_strategy(text: str, workers: int) -> None:
+def check_strategy(text: str, workers: int, load_s: float | None = None) -> None:
     """Raises BadStrategy or BadAutomatic for a strategy that does not exist, or that so many workers cannot have; also
-    if its file takes longer than a controller lets it."""
+    if its file takes longer than load_s seconds; None: than a controller lets it."""
     try:
-        with time_limit(DECISION_TIMEOUT_S):
+        with time_limit(DECISION_TIMEOUT_S if load_s is None else load_s):
             automatic(text)
     except TimeoutError as error:
         raise BadAutomatic(f"{text}: {error}") from None

@@ -42,8 +42,9 @@ class Recorded:
         be truncated or edited, and numbers that are missing or wrong would silently change means."""
         if not all(isinstance(value, str) for value in row.values()):
             raise ValueError(f"line {line} is incomplete")
-        for name, text in (("s_to_until", row["s_to_until"] or "0"), ("whole_s", row["whole_s"])):
-            if "_" in text or not 0 <= float(text) < math.inf:  # pandas reads no 1_000
+        for name, text in (("s_to_until", row["s_to_until"] or "1"), ("whole_s", row["whole_s"])):
+            # pandas reads no 1_000, and no digits of other scripts
+            if "_" in text or not text.isascii() or not 0 < float(text) < math.inf:
                 raise ValueError(f"line {line} has {name} {text}: expected seconds")
         if self._rows.setdefault(row["run"], row) != row:
             raise ValueError(f"line {line} is another result of run {row['run']}")

@@ -30,7 +30,7 @@ from rich.console import Console
 
 from serene.arguments import Parser, whole
 from serene.controller.automatic import AUTOMATIC as PREFIX
-from serene.controller.automatic import SHIPPED
+from serene.controller.automatic import SHIPPED, automatic_parts
 from serene.errors import SereneError, choices, plural
 from serene.experiments.run.launch import with_sudo
 from serene.experiments.shared import page_tables, studies, terminal
@@ -227,11 +227,19 @@ def run(options: argparse.Namespace, console: Console) -> None:
     files = [file for file in (options.csv, options.runs, options.page) if file]
     if len({file.resolve() for file in files}) < len(files):
         raise SereneError(f"{choices(map(str, files))}: expected a different file for each output")
+    read = [options.straggler.partition("trace:")[2], *map(_program, automatic.values())]
     for file in files:
+        if file.resolve() in [Path(each).resolve() for each in read if each]:
+            raise SereneError(f"{file}: is read by this command: expected another file for its output")
         outputs.check_file(file, outputs.MB)
     recorded, store = Recorded(options.recorded), Store(options.out)
     with contextlib.nullcontext() if options.so_far else store.alone():
         _compare(chosen, automatic, seeds, recorded, store, options, console)
+
+
+def _program(strategy: str) -> str:
+    """The file of a user's own strategy, else empty."""
+    return automatic_parts(strategy)[0].rpartition(":")[0] if strategy.startswith(PREFIX) else ""
 
 
 def _compare(
@@ -256,7 +264,7 @@ def _compare(
     }
     if not options.so_far:
         sweep([*dict.fromkeys(cell for pair in calm.values() for cell in pair)], store, console, parallel)
-    chosen = [case for case in chosen if all(map(store.has, calm[case]))]
+    chosen = [case for case in chosen if _has_all(store, calm[case])]
     until = targets(chosen, store, recorded)
     fixed = {case: _runs(case, case.fixed(), seeds, until) for case in chosen}
     others = {(case, text): _runs(case, (text,), seeds, until) for case in chosen for text in automatic.values()}
@@ -268,7 +276,7 @@ def _compare(
         sweep([cell for cell in every if cell not in known], store, console, parallel)
 
     def done(cells: Iterable[Cell]) -> bool:
-        return all(cell in known or store.has(cell) for cell in cells)
+        return _has_all(store, (cell for cell in cells if cell not in known))
 
     rows = []
     for case in chosen:
@@ -321,7 +329,7 @@ def _confirm(
         if not runs:  # the records are of another program, say
             recorded.forget(model)
         elif parallel is None:
-            runs[:] = filter(store.has, runs)
+            runs[:] = [cell for cell in runs if _has_all(store, [cell])]
     again = {model: min(runs, key=expected_s) for model, runs in possible.items() if runs}
     if parallel is not None:
         sweep([*again.values()], store, console, parallel)
@@ -332,6 +340,11 @@ def _confirm(
                 f"{recorded.file}: its runs of the model {model} are not used, because one of them has another result "
                 f"here ({label(cell)}: {differences[0]})"
             )
+
+
+def _has_all(store: Store, cells: Iterable[Cell]) -> bool:
+    """Whether the store has a readable result of each cell."""
+    return all(store.get(cell) is not None for cell in cells)
 
 
 def _runs(case: Case, strategies: Iterable[str], seeds: Sequence[int], until: Mapping[Case, float]) -> list[Cell]:

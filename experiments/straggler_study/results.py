@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from serene.arguments import Parser, command
@@ -38,6 +39,8 @@ COLUMNS = [
     "step_s", "compute_s", "network_s", "waiting_s", "late", "stalled", "swaps", "contributions_sent",
     "contributions_applied", "retransmissions", "load_before", "machine",
 ]  # fmt: skip
+TEXTS = {"model", "way", "strategy", "straggler", "machine"}
+MAY_LACK = {"target_s", "target_steps", "stalled", "load_before", "contributions_applied", "retransmissions"}
 BASELINES = (names.SERVER, names.RPC, names.SHARDED, names.GLOO)
 WAYS = (*SWITCHES, *BASELINES, names.SCAPY)
 FASTER = ("ssp:10", "asp", f"quorum:{grid.WORKERS * 3 // 4}", grid.AUTOMATIC, grid.PACING)
@@ -49,7 +52,25 @@ def read(path: Path = FILE) -> pd.DataFrame:
     runs = page_tables.read(path)
     if lacking := [name for name in COLUMNS if name not in runs]:
         raise SereneError(f"cannot read {path}: it has no column {choices(lacking)}")
-    return runs[runs["engine"] == "emulated"] if "engine" in runs else runs
+    emulated = runs[runs["engine"] == "emulated"] if "engine" in runs else runs
+    for name in COLUMNS:
+        _check(path, emulated[name])
+    return emulated
+
+
+def _check(path: Path, column: pd.Series) -> None:
+    """Raises SereneError if a run lacks its value, or has one that it cannot have: a file may be truncated or edited,
+    and a missing time would silently become a missed target."""
+    name = str(column.name)
+    wrong = column.isna()
+    if name not in TEXTS:
+        numbers = pd.to_numeric(column, errors="coerce")
+        least = -1 if name == "late" else 0
+        wrong = ~(np.isfinite(numbers) & (numbers >= least)) & ~(wrong & (name in MAY_LACK))
+    if wrong.any():
+        line, value = next(iter(column[wrong].items()))
+        expected = "a text" if name in TEXTS else "a number, 0 or more"
+        raise SereneError(f"cannot read {path}: line {int(str(line)) + 2} has {name} {value}: expected {expected}")
 
 
 def whole_seeds(runs: pd.DataFrame) -> pd.DataFrame:

@@ -39,6 +39,7 @@ from serene.controller.automatic import (
     terms,
 )
 from serene.controller.automatic.base import DECISION_TIMEOUT_S
+from serene.controller.automatic.loading import fresh_modules
 from serene.controller.switch.silence import Silence, spoken
 from serene.errors import SereneError, choices, one_line
 from serene.experiments.straggler_study.cell import LANES, Cell, automatic, first_strategy
@@ -58,6 +59,7 @@ from serene.workers.stragglers import parse
 
 GROUP = 64  # packets in one event of SimPy, at most
 LONGEST_ERROR = 500  # characters
+LOAD_S = 120.0  # for a strategy's file to load, which was in time before the study began: now other cells run, too
 SWAP_S = 1e-3  # what a policy's write takes, as serenectl reports it
 SPOKE = ("contributions", "repeats", "blocked")  # counters that grow when the switch gets a worker's PUSH
 
@@ -103,7 +105,7 @@ class Simulation:
     """A cell's run in virtual time. group: packets in one event. Raises as `Cell.check`."""
 
     def __init__(self, cell: Cell, *, group: int = GROUP) -> None:
-        cell.check()
+        cell.check(LOAD_S)
         self.cell = cell
         self._group = group
         self._env = simpy.Environment()
@@ -338,6 +340,11 @@ def _plane(cell: Cell, size: int, strategy: Strategy) -> DataPlane:
 
 def simulate(cell: Cell) -> Trace:
     """Simulates a cell. Raises Stuck, or as `Cell.check`."""
+    with fresh_modules():
+        return _simulate(cell)
+
+
+def _simulate(cell: Cell) -> Trace:
     if cell.model not in architectures.MODELS:
         return Simulation(cell).run()
     data.keep(cell.dataset)  # all workers use it, and so will this process's next cells

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -113,6 +114,15 @@ class Store(store.Store[Cell, Trace]):
 
     def name(self, cell: Cell) -> str:
         return cell.digest
+
+    def get(self, cell: Cell) -> Trace | None:
+        """As for all stores. A file with another cell's result, copied or renamed, counts as damaged."""
+        found = super().get(cell)
+        if found is None or found.cell == cell:
+            return found
+        with suppress(OSError):  # as for a damaged one
+            self.path(cell).unlink()
+        return None
 
     def read(self, path: Path) -> Trace:
         return Trace.load(path)

@@ -36,6 +36,7 @@ class _Interrupts:
     def __init__(self) -> None:
         self.held = False
         self.was_raised = False
+        self._raised: int | None = None  # the signal whose interrupt was raised last
         self._waiting: int | None = None  # a signal that arrived in a `held` block
         self._terminals = [stream for stream in (1, 2) if os.isatty(stream)]
 
@@ -56,7 +57,13 @@ class _Interrupts:
                 self._waiting = number
             return
         self.held = self.was_raised = True
+        self._raised = number
         raise Interrupted(number)
+
+    def raise_again(self) -> None:
+        """Raises the last interrupt again, which foreign code has caught. No later signal would end the program."""
+        if self._raised is not None:
+            raise Interrupted(self._raised)
 
     def raise_waiting(self) -> None:
         if not self.held and self._waiting is not None:
@@ -161,12 +168,12 @@ class _TooLong(BaseException):
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
     """Interrupts a block of foreign code that takes longer. Raises TimeoutError after it, also if the code has caught
-    the interrupt, or has raised an exception of its own. Only the main thread has a limit."""
+    the interrupt, or has raised an exception of its own; likewise Interrupted. Only the main thread has a limit."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    late = False
+    late, before = False, _current.was_raised
 
     def end(*_: object) -> None:
         nonlocal late
@@ -181,8 +188,12 @@ def time_limit(seconds: float) -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, handler)
             signal.setitimer(signal.ITIMER_REAL, *others)
-    except BaseException as error:
-        if not late or isinstance(error, Interrupted):
+    except Interrupted:
+        raise
+    except BaseException:
+        if not late and _current.was_raised == before:
             raise
+    if _current.was_raised and not before:
+        _current.raise_again()
     if late:
         raise TimeoutError(f"no answer within {seconds:g} s")

@@ -167,6 +167,16 @@ def test_observed_times_are_those_of_recent_iterations() -> None:
     assert (view.silent_s, view.loss) == (0.5, 2.0)
 
 
+def test_observed_iteration_time_is_that_of_computing_and_exchanging() -> None:
+    """Reports may come during an exchange, when one more iteration is computed than done."""
+    observer = Observer()
+    for step in range(5):
+        exchanged = {"network_s": 0.05 * step, "state": "waiting" if step == 4 else "computing"}
+        observer.note(0, report(step, 0.1 * step + (0.1 if step == 4 else 0.0), 0.2 * step) | exchanged)
+    view = observer.view(0, rounds=4, is_member=True, silent_s=0.0)
+    assert view.iteration_s == pytest.approx(0.35)
+
+
 def test_observed_waiting_share_is_that_of_the_present_epoch() -> None:
     observer = Observer()
     for step in range(8):
@@ -190,7 +200,7 @@ def test_observed_agreement_is_that_of_recent_iterations() -> None:
 
 
 @pytest.mark.parametrize(
-    "reported", [{"agreement": 5.0}, {"agreement_after": -1e15}, {"momentum": 1e9}, {"momentum": -1.0}]
+    "reported", [{"agreement": 5.0}, {"agreement_after": -1e15}, {"momentum": 1.0}, {"momentum": -1.0}]
 )
 def test_impossible_cosines_and_momenta_are_ignored(reported: dict[str, float]) -> None:
     """Otherwise one worker's report would outweigh those of all others."""

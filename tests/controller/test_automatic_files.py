@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from serene.controller.automatic import (
     in_words,
     load,
 )
+from serene.controller.automatic.choices import shipped
 from serene.controller.automatic.loading import LONGEST_REASON
 from serene.controller.automatic.runner import UserCode
 from serene.controller.automatic.trust import LARGEST
@@ -55,8 +55,10 @@ def test_strategy_example_of_the_page_works(own: Path) -> None:
 
 def test_strategy_page_lists_shipped_strategies_and_parameters() -> None:
     rows = dict(re.findall(r"^\| `([\w-]+)` \|.*?\| ([^|]+) \|$", PAGE.read_text(), re.MULTILINE))
-    for name, made in SHIPPED.items():
-        defaults = {field.name: field.default for field in fields(made)}  # type: ignore[arg-type]
+    choices = {choice.name: choice.parameters for choice in shipped()}  # as the live page's form shows them
+    assert choices.keys() == SHIPPED.keys()
+    for name, parameters in choices.items():
+        defaults = {parameter.name: parameter.default for parameter in parameters}
         documented = dict(re.findall(r"`(\w+)` ([\w.]+)", rows[name]))
         shown = {
             key: format(value, "g") if type(value) is not bool else str(value).lower()
@@ -100,6 +102,13 @@ def test_bad_strategy_files_are_refused(own: Path, tmp_path: Path) -> None:
     own.write_text("class Lazy:\n    def __getattribute__(self, name):\n        raise OSError(name)\nlazy = Lazy()\n")
     with pytest.raises(BadAutomatic, match=r"my_strategy.py:Impatient: OSError: __"):
         load(f"{own}:Impatient")
+    own.write_text("raise ValueError('ill\\x1b[31m\\n' + 'x' * 10**6)")
+    with pytest.raises(BadAutomatic, match=r"my_strategy.py: ValueError: ill\\x1b\[31m\\nxxx+\.\.\.$") as long:
+        load(f"{own}:Impatient")
+    assert len(str(long.value)) < 700
+    own.write_text("class Rude(Exception):\n    def __str__(self): return 1 / 0\nraise Rude\n")
+    with pytest.raises(BadAutomatic, match=r"my_strategy.py: Rude$"):
+        load(f"{own}:Impatient")
     own.write_bytes(b"#" * (LARGEST + 1))
     with pytest.raises(BadAutomatic, match=f"longer than {LARGEST} bytes"):
         load(f"{own}:Impatient")
@@ -114,6 +123,13 @@ def test_strategy_period_out_of_bounds_is_refused(own: Path) -> None:
         own.write_text(f"{page_example()}\n\n{eager}")
         with pytest.raises(BadAutomatic, match=r"my_strategy.py:Eager: period_s .*: expected 0.05 to 3600 seconds"):
             load(f"{own}:Eager")
+
+
+def test_unknown_needs_of_a_strategy_are_refused(own: Path) -> None:
+    for needs in ("('speed',)", "'loss'", "None"):
+        own.write_text(f"{page_example()}\n\nclass Needy(Impatient):\n    needs = {needs}\n")
+        with pytest.raises(BadAutomatic, match=r"Needy: needs .*: expected a tuple of id, is_member, .* or agreement_"):
+            load(f"{own}:Needy")
 
 
 def test_class_that_is_no_automatic_strategy_is_refused(own: Path) -> None:
@@ -136,6 +152,7 @@ class Sly(SSP):
         (Decision(BSP(), {"0"}), "decide() returned a Decision with evicted {'0'}: expected a set of worker ids"),  # type: ignore[arg-type]
         (Decision(BSP(), reason=3), "decide() returned a Decision with reason 3: expected a text"),  # type: ignore[arg-type]
         (SSP(2.5), "ssp: staleness is a whole number, not 2.5"),  # type: ignore[arg-type]
+        (Decision(SSP(2.5)), "ssp: staleness is a whole number, not 2.5"),  # type: ignore[arg-type]
     ],
 )
 def test_impossible_decision_is_refused(answer: object, message: str) -> None:

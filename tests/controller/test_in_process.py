@@ -20,6 +20,7 @@ from serene.controller.jobs.errors import Conflict
 from serene.controller.jobs.job import JobEpoch, JobState, WorkerState
 from serene.controller.jobs.jobs import Jobs
 from serene.controller.settings import settings
+from serene.controller.switch.connection import SwitchError
 from serene.controller.switch.counters import STALENESS_CLASSES, Counters
 from serene.controller.switch.telemetry import Telemetry
 from serene.strategy import ASP, BSP, SSP, Strategy
@@ -259,6 +260,65 @@ async def test_decision_is_about_the_epoch_in_which_it_was_asked_for() -> None:
     await until(lambda: one.enacted, "it has decided")
     one.runner.stop(0)
     assert one.enacted[0] == seen != JobEpoch.of(one.jobs[0])
+
+
+@played
+async def test_what_was_observed_in_a_lost_session_is_forgotten() -> None:
+    """The iterations of the next one may go on from there, at another pace."""
+    one, turns = Asked(), itertools.count(1)
+    one.deciding.go.set()
+
+    def compute_s(**more: float) -> float | None:
+        one.jobs[0].workers[0].report = {"iteration": next(turns), "network_s": 0.0, "waiting_s": 0.0, **more}
+        return one.deciding.seen.workers[0].compute_s if one.deciding.seen is not None else None
+
+    await until(lambda: compute_s(compute_s=5.0) is not None, "it is known")
+    one.jobs[0].session += 1
+    await until(lambda: compute_s() is None, "it is forgotten")
+    one.runner.stop(0)
+
+
+class Alternating(Automatic):
+    """A decision with a reason, then none, and so on."""
+
+    asked = 0
+
+    def decide(self, seen: Observation) -> Decision | None:
+        self.asked += 1
+        return Decision(ASP(), reason="it rains") if self.asked % 2 else None
+
+
+@played
+async def test_strategy_is_asked_again_after_a_switch_error_and_not_while_sums_are_restored() -> None:
+    async def lost(*_: object) -> bool:
+        raise SwitchError("connection lost")
+
+    jobs, asked = running(1, BSP()), Alternating()
+    jobs[0].restoring = True
+    runner, strategy = runner_of(jobs, lost), strategy_of(asked)
+    runner.start(0, strategy)
+    await asyncio.sleep(0.3)
+    assert asked.asked == 0
+    jobs[0].restoring = False
+    await until(lambda: strategy.decisions >= 4 and strategy.decisions % 2 == 0, "it is asked again")
+    assert (strategy.trouble, strategy.reason, strategy.changes) == (None, "it rains", 0)
+    runner.close()
+
+
+@played
+async def test_decision_from_before_an_evicted_worker_left_is_dropped() -> None:
+    """No epoch begins then. The decision may name that worker, which would end the strategy."""
+    coordinator = Coordinator(settings(switch=f"127.0.0.1:{some_port()}"))  # which is never connected
+    jobs = coordinator.jobs
+    jobs.create(2, BSP())
+    started(jobs)
+    evicted = jobs.plan_barrier(0, BSP(), {1}, "silent")
+    assert evicted is not None
+    jobs.swapped(evicted, NOW)
+    seen = JobEpoch.of(jobs[0])
+    jobs.left(jobs.plan_leave(0, 1, at(2), None), NOW)
+    assert jobs[0].epoch == seen.epoch
+    assert not await coordinator._enact(seen, Decision(BSP(), frozenset({1})), "evict")
 
 
 @played

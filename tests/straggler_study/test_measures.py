@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from serene.experiments.straggler_study.cell import Cell
-from serene.experiments.straggler_study.measures import SMOOTHING, curve, numbers
+from serene.experiments.straggler_study.measures import SMOOTHING, curve, numbers, row
 from serene.experiments.straggler_study.study import Spread
 from serene.experiments.straggler_study.trace import STEP, Swap, Trace
 
@@ -30,6 +32,18 @@ def test_target_time_is_interpolated_between_evaluations() -> None:
     # The mean over three evaluations passes 0.75 half-way between 2/3 and 5/6 of the way from 0.5 to 1.
     assert found.target_steps == pytest.approx(SMOOTHING + 1.5)
     assert found.target_s == pytest.approx(2 * found.target_steps)
+
+
+def test_accuracy_begins_at_that_before_training() -> None:
+    found = curve(replace(trace([0.6]), initial_accuracy=0.3))
+    assert found.accuracy.tolist() == pytest.approx([0.3, 0.4])
+
+
+def test_row_of_a_run_has_its_swaps_and_the_times_up_to_its_target() -> None:
+    one = trace([0.5] * SMOOTHING)
+    swaps = (Swap(0.0, "BSP"), Swap(1.0, "ASP"))
+    found = row(replace(one, cell=replace(one.cell, until=0.5), swaps=swaps))
+    assert (found["swaps"], found["s_to_0.50"], found["s_to_until"], found["s_to_0.60"]) == (1, 6.0, 6.0, "")
 
 
 def test_one_high_evaluation_does_not_reach_the_target() -> None:

@@ -133,6 +133,18 @@ def test_each_output_has_its_own_file(tmp_path: Path) -> None:
     assert "a.csv: expected a different file for each output" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["mine.py", "delays.csv"])
+def test_outputs_do_not_replace_the_users_own_files(tmp_path: Path, name: str) -> None:
+    program, delays = tmp_path / "mine.py", tmp_path / "delays.csv"
+    program.write_text("def Mine(seen): ...\n")
+    delays.write_text("worker,iteration,factor\n0,5,2\n")
+    before = (tmp_path / name).read_text()
+    given = ("--strategies", f"{program}:Mine", "--straggler", f"trace:{delays}", "--cells", "4 workers")
+    done = called(main, *given, "--csv", tmp_path / name, "--out", tmp_path / "out")
+    assert done.returncode == 1 and f"{name}: is read by this command" in done.stderr
+    assert (tmp_path / name).read_text() == before and not (tmp_path / "out").exists()
+
+
 def test_unusable_records_are_refused_before_runs_begin(tmp_path: Path) -> None:
     done = called(main, "--recorded", tmp_path, "--out", tmp_path / "out")
     assert (done.returncode, [*tmp_path.iterdir()]) == (1, [])
@@ -199,6 +211,12 @@ def test_finished_runs_are_shown_without_records_that_differ(tmp_path: Path) -> 
 
     compared(strategies="auto", cells=case.name, recorded=PARTS["regret"].runs, out=tmp_path / "here")
     assert [so_far(*each) for each in (("here", PARTS["regret"].runs), ("here", other), ("none", other))] == [0, 1, 0]
+    (made,) = (tmp_path / "here").glob("*.npz")
+    made.write_bytes(made.read_bytes()[:1000])
+    assert so_far("here", other) == 0, "as if it had not been made"
+    given = ("--cells", case.name, "--recorded", PARTS["regret"].runs, "--out", tmp_path / "none")
+    done = called(main, "--so-far", "--strategies", "auto,ssp:2", *given)
+    assert (done.returncode, "ssp:10" in done.stdout, "ssp:2" in done.stdout) == (0, True, False), "it was not run"
 
 
 @pytest.mark.parametrize(
@@ -207,7 +225,9 @@ def test_finished_runs_are_shown_without_records_that_differ(tmp_path: Path) -> 
         ("whole_s", "", "could not convert string to float: ''"),
         ("whole_s", "nan", "line 2 has whole_s nan: expected seconds"),
         ("s_to_until", "-5", "line 2 has s_to_until -5: expected seconds"),
+        ("s_to_until", "0", "line 2 has s_to_until 0: expected seconds"),
         ("whole_s", "1_0", "line 2 has whole_s 1_0: expected seconds"),
+        ("whole_s", "\uff11", "line 2 has whole_s \uff11: expected seconds"),
         ("s_to_until", "abc", "could not convert string to float: 'abc'"),
         ("until", "0.5", "line 3 has until 0.6735: expected 0.5, as before"),
         ("until", "nan", "line 2 has until nan: expected an accuracy, above 0 to 1"),
@@ -230,6 +250,14 @@ def test_edited_records_are_refused(tmp_path: Path, column: str, text: str, mess
     with pytest.raises(SereneError) as refused:
         Recorded(file).row(case.cell("bsp", 4, float(first["until"])))
     assert message.format(**named) in str(refused.value)
+
+
+def test_target_is_recorded_for_the_same_training_alone() -> None:
+    recorded, case = Recorded(PARTS["regret"].runs), Case("softmax", "mild", 0.65, "always", 4)
+    assert recorded.until(case) == recorded.until(replace(case, straggler="none", share=0.05)) == 0.6735
+    assert recorded.until(replace(case, steps=60)) is None
+    targets = [recorded.until(replace(case, **other)) for other in ({"workers": 8}, {"rate": "edge"}, {"model": "mlp"})]
+    assert len({0.6735, *targets}) == 4
 
 
 def test_run_that_misses_its_target_counts_double_its_length(tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ import pytest
 
 from serene.errors import SereneError
 from serene.experiments.shared import page_tables
-from serene.experiments.straggler_study import grid, names
+from serene.experiments.straggler_study import grid, names, results
 from serene.experiments.straggler_study.headline import SLOW
 from serene.experiments.straggler_study.results import (
     COLUMNS,
+    FILE,
     PAGE,
+    WHICH,
     against,
     by_share,
     counted,
@@ -25,6 +27,7 @@ from serene.experiments.straggler_study.results import (
     recorded,
     times,
 )
+from tests.commands import called
 
 
 def runs(*rows: dict[str, object]) -> pd.DataFrame:
@@ -37,6 +40,13 @@ def runs(*rows: dict[str, object]) -> pd.DataFrame:
 def test_straggler_page_matches_the_committed_runs() -> None:
     """After a change run `python -m serene.experiments.straggler_study.results`, which writes it again."""
     assert page_tables.filled(PAGE, parts(read())) == PAGE.read_text()
+
+
+def test_page_names_the_number_of_runs() -> None:
+    page = PAGE.read_text()
+    quick, full = ([cell.engine for cell in grid.GRIDS[name]().cells()] for name in ("quick", "full"))
+    assert f" {quick.count('emulated')} emulated runs and {quick.count('simulated')} simulated ones" in page
+    assert f" {full.count('emulated')} emulated runs; some" in page
 
 
 def test_a_missed_target_is_counted_and_not_averaged() -> None:
@@ -91,6 +101,52 @@ def test_the_picture_has_every_whole_seed_of_the_first_training() -> None:
 def test_a_lost_contribution_shows_on_the_page() -> None:
     found = runs({"swaps": 3}, {"contributions_applied": 2.0}, {"way": names.GLOO})
     assert "In 1 of 2 runs of both grids through a switch, with 3 live\n  swaps" in counted(found)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("target_s", "fast", "line 3 has target_s fast: expected a number, 0 or more"),
+        ("target_s", "inf", "line 3 has target_s inf"),
+        ("step_s", "-1", "line 3 has step_s -1"),
+        ("seed", "", "line 3 has seed nan"),
+        ("way", "", "line 3 has way nan: expected a text"),
+    ],
+)
+def test_edited_runs_are_refused_before_they_are_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str, value: str, message: str
+) -> None:
+    """Every number of the page follows from these. A run that missed its target has no time."""
+    monkeypatch.setattr(results, "FILE", tmp_path / "straggler.csv")
+    known = pd.read_csv(FILE, dtype=str, keep_default_na=False).head(2)
+    known.assign(target_s="", retransmissions="").to_csv(results.FILE, index=False)
+    known.loc[1, column] = value
+    known.to_csv(tmp_path / "runs.csv", index=False)
+    before = results.FILE.read_text()
+    done = called(results.main, "--study", tmp_path)
+    assert done.returncode == 1 and f"runs.csv: {message}" in done.stderr
+    assert results.FILE.read_text() == before
+    assert len(read(results.FILE)) == 2
+
+
+def test_a_studys_runs_are_added_to_the_file_or_replace_those_that_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its simulated runs are not."""
+    for name in ("FILE", "PAGE", "PICTURE"):
+        copy = tmp_path / getattr(results, name).name
+        copy.write_bytes(getattr(results, name).read_bytes())
+        monkeypatch.setattr(results, name, copy)
+    known, mine = read(FILE), read(FILE).head(3).assign(engine=["emulated", "emulated", "simulated"])
+    mine["target_s"], mine["seed"] = [0.123456, 7.0, 8.0], [mine["seed"].iloc[0], 99, 98]
+    mine.to_csv(tmp_path / "runs.csv", index=False)
+    done = called(results.main, "--study", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = read(results.FILE)
+    assert len(found) == len(known) + 1
+    assert found.loc[found["seed"] == mine["seed"].iloc[0], "target_s"].min() == 0.1235
+    assert found.loc[found["seed"] == 99, "target_s"].tolist() == [7.0]
+    assert found[WHICH].to_csv() == found[WHICH].sort_values(WHICH).to_csv(), "in order"
 
 
 def test_another_file_is_no_result(tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ from serene.experiments.shared.measurements import Row, read
 from serene.experiments.straggler_study import grid, side_by_side
 from serene.experiments.straggler_study.cell import Cell
 from serene.experiments.straggler_study.grid import Together
-from serene.experiments.straggler_study.side_by_side import FILE, Copies, agree, rows
+from serene.experiments.straggler_study.side_by_side import FILE, Copies, agree, planned, rows
 from serene.experiments.straggler_study.sweep import BMV2, LIGHT
+from tests.straggler_study.studies import trace
 
 
 def copies(share: float, kind: str, *step_s: float, failed: str = "") -> Row:
@@ -31,6 +32,7 @@ def copies(share: float, kind: str, *step_s: float, failed: str = "") -> Row:
 MEASURED = [
     copies(0.05, LIGHT, 0.100),
     copies(0.05, LIGHT, 0.102, 0.104, 0.103, 0.2, 0.101, 0.100),
+    copies(0.05, LIGHT, *(0.100,) * 3, *(0.200,) * 5),
     copies(0.65, LIGHT, 0.100),
     copies(0.65, LIGHT, 0.150, 0.150, 0.150),
     copies(0.65, LIGHT, 0.106, 0.107),
@@ -63,15 +65,32 @@ def quiet() -> Console:
 def test_side_by_side_counts_runs_that_do_not_disturb_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a refusal three quarters of the number are tried."""
     monkeypatch.setattr(side_by_side, "_run", None)  # all of it was measured before
-    wanted = {0.05: Together(6, 1), 0.65: Together(3, 1)}
+    wanted = {0.05: Together(8, 1), 0.65: Together(3, 1)}
     (tmp_path / FILE).write_text(json.dumps(MEASURED))
     left = tmp_path / ".copies-killed"
     left.mkdir()
     chosen = agree(wanted, tmp_path, quiet())
     assert chosen == {(0.05, LIGHT): 6, (0.05, BMV2): 1, (0.65, LIGHT): 1, (0.65, BMV2): 1}
     verdicts = [row[-1] for row in rows(MEASURED)[1]]
-    assert verdicts == ["", "done", "", "refused", "refused", "", "refused"]
+    assert verdicts == ["", "done", "refused", "", "refused", "refused", "", "refused"]
     assert not left.exists()
+
+
+def test_more_processors_take_more_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 5)
+    monkeypatch.setattr(grid, "why_not", lambda cell: "none" if (cell.share, cell.target) == (0.05, "bmv2") else "")
+    assert planned({0.65: Together(3, 1), 0.05: Together(6, 3)}) == {
+        (0.65, LIGHT): 6, (0.65, BMV2): 2, (0.05, LIGHT): 12, (0.05, BMV2): 1,
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("two")
+def test_as_many_copies_run_as_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(side_by_side, "run_cell", lambda scratch, one: trace(one, 0.5))
+    monkeypatch.setattr(side_by_side, "HERE", InThisProcess())
+    assert agree({0.65: Together(3, 1)}, tmp_path, quiet()) == {(0.65, LIGHT): 3, (0.65, BMV2): 1}
+    assert [row["step_s"] for row in read(tmp_path / FILE)] == [[0.5], [0.5] * 3]
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
 
 
 @pytest.fixture

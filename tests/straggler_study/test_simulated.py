@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from serene.controller.automatic import BadAutomatic
-from serene.experiments.straggler_study import simulated
+from serene.experiments.straggler_study import cell as cell_module
+from serene.experiments.straggler_study import grid, simulated
 from serene.experiments.straggler_study.cases import Case
 from serene.experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell, Network, RackNetwork
 from serene.experiments.straggler_study.dataplane import DataPlane, Tree
 from serene.experiments.straggler_study.learners import learner
-from serene.experiments.straggler_study.measures import curve
+from serene.experiments.straggler_study.measures import curve, numbers
 from serene.experiments.straggler_study.simulated import Simulation, simulate
 from serene.experiments.straggler_study.trace import Trace
 from serene.fixedpoint import DEFAULT_SCALE, FixedPoint
@@ -185,6 +186,33 @@ def test_strategy_that_a_controller_would_end_has_no_result(
     assert str(ended.value).startswith(f"auto:{file}:Mine: ") and message in str(ended.value)
 
 
+def test_strategy_file_may_load_slowly_beside_other_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver alone refuses a slow file. Several cells that load it at once take longer than one."""
+    monkeypatch.setattr(cell_module, "DECISION_TIMEOUT_S", 0.2)
+    file = tmp_path / "mine.py"
+    file.write_text("import time\ntime.sleep(0.3)\ndef Mine(seen): ...\n")
+    cell = Cell(model=NOTHING, workers=1, steps=1, strategy=f"auto:{file}:Mine")
+    with pytest.raises(BadAutomatic, match="no answer within"):
+        cell.check()
+    assert len(simulate(cell).steps) == 1
+
+
+def test_what_a_strategys_module_keeps_does_not_reach_another_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise results would depend on which process ran which cells before."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "kept_by_mine.py").write_text("asked = 0\n")
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import kept_by_mine\nfrom serene.strategy import ASP, BSP\n"
+        "def Mine(seen):\n    kept_by_mine.asked += 1\n    return ASP() if kept_by_mine.asked > 5 else BSP()\n"
+    )
+    first, second = (simulate(replace(TIMING, strategy=f"auto:{file}:Mine")) for _ in range(2))
+    assert [swap.strategy for swap in first.swaps] == ["BSP", "ASP"]
+    assert first.swaps == second.swaps and first.steps.tobytes() == second.steps.tobytes()
+
+
 def test_decision_that_names_nobody_keeps_workers_evicted(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
@@ -346,6 +374,14 @@ def test_contributions_count_exactly_once_and_reach_the_root(strategy: str, rack
     assert (len(swaps) > 1) == strategy.startswith("auto:")
     if strategy.startswith("auto:evict"):
         assert swaps == ["BSP", f"BSP, without {late}", "BSP"], "by its number in the job"
+
+
+@pytest.mark.parametrize("share", grid.SHARES)
+def test_twin_of_an_emulated_cell_has_the_wanted_share(share: float) -> None:
+    twin = grid.simulated(grid.cell("mlp", share, grid.NONE, "bsp", 1, grid.Length(5, 5)))
+    trace = simulate(replace(twin, model=NOTHING, stands_for=grid.PARAMETERS["mlp"]))
+    found = numbers(trace, np.nan)
+    assert found.exchange_s / found.step_s == pytest.approx(share, abs=0.02)
 
 
 def test_simulated_uplinks_add_their_delay() -> None:

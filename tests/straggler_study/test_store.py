@@ -149,6 +149,14 @@ def test_damaged_results_count_as_missing(tmp_path: Path) -> None:
         assert not store.path(CELL).exists()
 
 
+def test_result_of_another_cell_counts_as_missing(tmp_path: Path) -> None:
+    """A file that was copied or renamed: otherwise a strategy would have another one's times."""
+    store, other = Store(tmp_path), replace(CELL, strategy="asp")
+    simulate(other).save(store.path(CELL))
+    assert store.missing([CELL]) == [CELL]
+    assert not store.has(CELL)
+
+
 @pytest.mark.parametrize("header", ["{", "{'descr': '<f8', 'fortran_order': False, 'shape': (999999999999999,)}"])
 def test_trace_with_a_damaged_header_is_refused(tmp_path: Path, header: str) -> None:
     with zipfile.ZipFile(tmp_path / "one.npz", "w") as parts:

@@ -63,6 +63,14 @@ def test_unwritable_result_ends_the_sweep_and_is_kept_elsewhere(tmp_path: Path) 
     assert store.get(CELLS[0]) is not None
 
 
+def test_disk_without_room_is_refused_before_cells_run(tmp_path: Path) -> None:
+    with disk(tmp_path / "small", "1m") as place:
+        store = Store(place / "cells")
+        with pytest.raises(CannotWrite, match=r"No space left on device \(.* MB are needed\)"):
+            sweep(CELLS[:1], store, quiet(), Parallel(1))
+        assert not store.has(CELLS[0])
+
+
 def test_full_disk_ends_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if a cell's note cannot be written: no later cell is tried."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -73,6 +81,15 @@ def test_full_disk_ends_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         with pytest.raises(ClusterFailed, match=r"No space left on device; .* rerun to resume"):
             list(work_off(CELLS[1:], partial(noted, store), threads))
         assert store.get(CELLS[0]) is not None
+
+
+def test_progress_shows_a_strategy_whose_file_has_brackets_in_its_name(tmp_path: Path) -> None:
+    """rich would take them for markup."""
+    program = tmp_path / "[" / "b].py"
+    program.parent.mkdir()
+    program.write_text("def Mine(seen): ...\n")
+    cell = replace(CELLS[0], strategy=f"auto:{program}:Mine")
+    assert sweep([cell], Store(tmp_path / "out"), quiet(), Parallel(1)) == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -134,7 +134,7 @@ def test_installed_command_prints_its_version_beside_a_foreign_google_package(co
 PROGRAM = """
 import os, signal, sys, time
 from serene.process import interrupts
-from serene.process.interrupts import allowed, coming, ended, held
+from serene.process.interrupts import allowed, coming, ended, held, time_limit
 
 def send(*names):
     for name in names:
@@ -207,6 +207,15 @@ Destroyed()
 while True:
     time.sleep(1)
 """
+CAUGHT = """
+with time_limit({limit}):
+    try:
+        send("TERM")
+    except BaseException:
+        time.sleep({sleeps})
+        {then}
+say("never")
+"""
 RESTORED = """
 def last(*restored):
     signal.signal = restore
@@ -232,6 +241,14 @@ PLAYED = {
         for name in ("INT", "HUP")
     },
     "a signal that a destructor swallows is raised again": (SWALLOWED, "TERM", "dropped", ""),
+    **{
+        f"a signal that foreign code catches is raised again, {case}": (CAUGHT.format(**how), "TERM", "", "")
+        for case, how in {
+            "in time": {"limit": 60, "sleeps": 0, "then": "pass"},
+            "as another error": {"limit": 60, "sleeps": 0, "then": "raise ValueError"},
+            "too late": {"limit": 0.1, "sleeps": 1, "then": "pass"},
+        }.items()
+    },
     "a signal while handlers are restored does nothing": (RESTORED.strip(), "", "", ""),
     "a held block reads of a signal before": (PENDING.format("send('TERM')", ""), "TERM", "1", ""),
     "a held block reads of a signal after": (PENDING.format("", "send('TERM')"), "TERM", "1", ""),
