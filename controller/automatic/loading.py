@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from serene.controller.automatic import base
 from serene.controller.automatic.adsp import Adsp
 from serene.controller.automatic.base import (
     LONGEST_PERIOD_S,
@@ -119,7 +120,8 @@ def source_now(name: str) -> str:
     file, those of the user's modules that it imports follow. Stored results are valid for the same program only. Raises
     BadAutomatic."""
     if name in SHIPPED:
-        return _program(inspect.getsource(sys.modules[SHIPPED[name].__module__]))
+        module = sys.modules[SHIPPED[name].__module__]
+        return "\n".join(_program(inspect.getsource(each)) for each in (module, *_rules(module)))
     file = name.rpartition(":")[0]
     programs, modules = list[str](), [(file, "")]
     for each, package in modules:  # which grow
@@ -130,6 +132,12 @@ def source_now(name: str) -> str:
         except (OSError, SyntaxError, ValueError, RecursionError) as error:  # ValueError: a null byte
             raise BadAutomatic(f"{each}: {error}") from None
     return "\n".join(programs)
+
+
+def _rules(module: ModuleType) -> list[ModuleType]:
+    """The modules in which a shipped strategy has rules that it shares with others."""
+    used = {getattr(value, "__module__", "") for value in vars(module).values()} - {module.__name__, base.__name__}
+    return [sys.modules[name] for name in sorted(used) if name.startswith(f"{__package__}.")]
 
 
 def _imported(source: bytes, package: str) -> list[tuple[str, str]]:

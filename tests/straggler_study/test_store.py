@@ -59,6 +59,10 @@ def test_digest_covers_the_program_of_an_automatic_strategy_without_its_comments
             digest(wrong)
 
 
+def test_digest_covers_the_rules_that_shipped_strategies_share() -> None:
+    assert "def mean_loss" in source("saina") and "def mean_loss" not in source("pacing")
+
+
 def test_digest_covers_the_users_modules_that_a_strategy_imports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
