@@ -128,7 +128,7 @@ def test_strategy_period_out_of_bounds_is_refused(own: Path) -> None:
 def test_unknown_needs_of_a_strategy_are_refused(own: Path) -> None:
     for needs in ("('speed',)", "'loss'", "None"):
         own.write_text(f"{page_example()}\n\nclass Needy(Impatient):\n    needs = {needs}\n")
-        with pytest.raises(BadAutomatic, match=r"Needy: needs .*: expected a tuple of id, is_member, .* or agreement_"):
+        with pytest.raises(BadAutomatic, match=r"Needy: needs .*: expected a tuple of id, is_member, .* or busy_s"):
             load(f"{own}:Needy")
 
 
