@@ -22,6 +22,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from serene.controller.automatic import base
 from serene.controller.automatic.adsp import Adsp
 from serene.controller.automatic.base import (
+    DECISION_TIMEOUT_S,
     LONGEST_PERIOD_S,
     SHORTEST_PERIOD_S,
     Automatic,
@@ -37,7 +38,7 @@ from serene.controller.automatic.sync_switch import SyncSwitch
 from serene.controller.automatic.trust import BadAutomatic, trusted_source
 from serene.controller.automatic.waiting import Waiting
 from serene.errors import SereneError, choices, one_line
-from serene.process.interrupts import Interrupted
+from serene.process.interrupts import Interrupted, time_limit
 from serene.strategy import STRATEGIES, BadStrategy, Strategy, strategy_from_dict, to_dict
 
 BEST = "pacing"  # used by `serenectl sync auto` without a name
@@ -107,6 +108,16 @@ def load(name: str, parameters: Mapping[str, object] | None = None) -> Automatic
     except BaseException as error:  # the user's code
         raise BadAutomatic(f"{name}: {_of_load(error)}") from None
     return automatic
+
+
+def load_in_time(name: str, parameters: Mapping[str, object] | None = None, seconds: float | None = None) -> Automatic:
+    """As ``load``, in the main thread. Raises BadAutomatic also if the user's file takes longer. seconds: None for what
+    a controller lets it."""
+    try:
+        with time_limit(DECISION_TIMEOUT_S if seconds is None else seconds):
+            return load(name, parameters)
+    except TimeoutError as error:
+        raise BadAutomatic(f"{name}: {error}") from None
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from serene.controller.automatic import AUTOMATIC, automatic_parts, load
+from serene.controller.automatic import AUTOMATIC, automatic_parts, load_in_time
 from serene.experiments.shared.build import commit
 from serene.experiments.shared.machine import BMV2 as BMV2
 from serene.faults import Faults
@@ -196,7 +196,7 @@ def check(**settings: object) -> Settings:
     if automatic is None:
         strategy = parse(given.strategy, by_rack.worker, ("auto", f"{AUTOMATIC}NAME", f"{AUTOMATIC}FILE.py:NAME"))
     else:
-        load(*automatic)  # so that what is wrong with it is noticed before anything starts
+        load_in_time(*automatic)  # so that what is wrong with it is noticed before anything starts
         strategy = BSP()
     fields = strategy.compile(range(given.workers))
     if given.racks > 1:

@@ -9,10 +9,8 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cache, lru_cache
 from typing import Any
 
-from serene.controller.automatic import AUTOMATIC, SHIPPED, Automatic, BadAutomatic, automatic_parts, load, source
-from serene.controller.automatic.base import DECISION_TIMEOUT_S
+from serene.controller.automatic import AUTOMATIC, SHIPPED, Automatic, automatic_parts, load, load_in_time, source
 from serene.errors import SereneError, choices
-from serene.process.interrupts import time_limit
 from serene.program import Program
 from serene.racks import Racks
 from serene.strategy import BSP, NAMES, BadStrategy, Strategy, parse
@@ -232,9 +230,6 @@ def first_strategy(text: str) -> Strategy:
 def check_strategy(text: str, workers: int, load_s: float | None = None) -> None:
     """Raises BadStrategy or BadAutomatic for a strategy that does not exist, or that so many workers cannot have; also
     if its file takes longer than load_s seconds; None: than a controller lets it."""
-    try:
-        with time_limit(DECISION_TIMEOUT_S if load_s is None else load_s):
-            automatic(text)
-    except TimeoutError as error:
-        raise BadAutomatic(f"{text}: {error}") from None
+    if text.startswith(AUTOMATIC):
+        load_in_time(*automatic_parts(text), load_s)
     first_strategy(text).compile(range(workers))

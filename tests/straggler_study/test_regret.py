@@ -16,6 +16,7 @@ from rich.console import Console
 
 from serene.controller.automatic import BadAutomatic
 from serene.errors import SereneError
+from serene.experiments.run import settings
 from serene.experiments.shared.page_tables import read
 from serene.experiments.straggler_study import late, regret
 from serene.experiments.straggler_study.cases import STEPS, STRAGGLERS, Case, cases, in_mininet
@@ -292,11 +293,12 @@ def test_strategies_and_cells_of_the_comparison_are_chosen_by_name() -> None:
 
 
 def test_strategy_whose_file_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("serene.experiments.straggler_study.cell.DECISION_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("serene.controller.automatic.loading.DECISION_TIMEOUT_S", 0.2)
     file = tmp_path / "endless.py"
     file.write_text("while True: pass\n")
-    with pytest.raises(BadAutomatic, match=r"endless\.py:Mine: no answer within 0\.2 s"):
-        automatic_of(f"{file}:Mine")
+    for refuse in (automatic_of, lambda text: settings.check(strategy=f"auto:{text}")):
+        with pytest.raises(BadAutomatic, match=r"endless\.py:Mine: no answer within 0\.2 s"):
+            refuse(f"{file}:Mine")
 
 
 def test_cells_are_chosen_by_the_names_that_a_straggler_of_ones_own_gives_them(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serene.controller.automatic import BadAutomatic
-from serene.experiments.straggler_study import cell as cell_module
+from serene.controller.automatic import BadAutomatic, loading
 from serene.experiments.straggler_study import grid, simulated
 from serene.experiments.straggler_study.cases import Case
 from serene.experiments.straggler_study.cell import NOTHING, SOFTMAX, Cell, Network, RackNetwork
@@ -188,7 +187,7 @@ def test_strategy_that_a_controller_would_end_has_no_result(
 
 def test_strategy_file_may_load_slowly_beside_other_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver alone refuses a slow file. Several cells that load it at once take longer than one."""
-    monkeypatch.setattr(cell_module, "DECISION_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(loading, "DECISION_TIMEOUT_S", 0.2)
     file = tmp_path / "mine.py"
     file.write_text("import time\ntime.sleep(0.3)\ndef Mine(seen): ...\n")
     cell = Cell(model=NOTHING, workers=1, steps=1, strategy=f"auto:{file}:Mine")
