@@ -264,7 +264,7 @@ def _compare(
     }
     if not options.so_far:
         sweep([*dict.fromkeys(cell for pair in calm.values() for cell in pair)], store, console, parallel)
-    chosen = [case for case in chosen if _has_all(store, calm[case])]
+    chosen = [case for case in chosen if not store.missing(calm[case])]
     until = targets(chosen, store, recorded)
     fixed = {case: _runs(case, case.fixed(), seeds, until) for case in chosen}
     others = {(case, text): _runs(case, (text,), seeds, until) for case in chosen for text in automatic.values()}
@@ -276,7 +276,7 @@ def _compare(
         sweep([cell for cell in every if cell not in known], store, console, parallel)
 
     def done(cells: Iterable[Cell]) -> bool:
-        return _has_all(store, (cell for cell in cells if cell not in known))
+        return not store.missing(cell for cell in cells if cell not in known)
 
     rows = []
     for case in chosen:
@@ -329,7 +329,7 @@ def _confirm(
         if not runs:  # the records are of another program, say
             recorded.forget(model)
         elif parallel is None:
-            runs[:] = [cell for cell in runs if _has_all(store, [cell])]
+            runs[:] = [cell for cell in runs if store.get(cell) is not None]
     again = {model: min(runs, key=expected_s) for model, runs in possible.items() if runs}
     if parallel is not None:
         sweep([*again.values()], store, console, parallel)
@@ -340,11 +340,6 @@ def _confirm(
                 f"{recorded.file}: its runs of the model {model} are not used, because one of them has another result "
                 f"here ({label(cell)}: {differences[0]})"
             )
-
-
-def _has_all(store: Store, cells: Iterable[Cell]) -> bool:
-    """Whether the store has a readable result of each cell."""
-    return all(store.get(cell) is not None for cell in cells)
 
 
 def _runs(case: Case, strategies: Iterable[str], seeds: Sequence[int], until: Mapping[Case, float]) -> list[Cell]:
